@@ -1,0 +1,290 @@
+"""The configuration file: typed, immutable, and strict about words it does not know.
+
+Errors name the file, the line, the key, the value and the nearest valid word, before anything listens.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import os
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args
+from urllib.parse import urlsplit
+
+import yaml
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError, model_validator
+
+from migrate.errors import ConfigError
+from replay.units import parse_count, parse_size
+from reports.policy import Duration, Policy, Section, Share
+
+Size = Annotated[int, BeforeValidator(parse_size)]
+Count = Annotated[int, BeforeValidator(parse_count)]
+Kind = Literal["vllm", "tensorrt-llm", "relay"]
+
+
+def _percent(value: object) -> float:
+    """A percentage as `shadow.percent` takes it: 0 to 100; ``0.5`` is half a percent. Returns the share."""
+    text = str(value).strip().removesuffix("%").strip()
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not 0 <= number <= 100:
+        raise ValueError(f"{value!r} is not a percentage: write a number from 0 to 100, such as 10 or 0.5")
+    return number / 100
+
+
+Percent = Annotated[float, BeforeValidator(_percent)]
+"""A share, written as the percentage it is: 10 means 10 %."""
+
+
+def _http_url(value: str) -> str:
+    parts = urlsplit(value)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError(f"{value!r} is not an http:// or https:// address of a server")
+    if parts.username or parts.password or parts.query or parts.fragment:
+        raise ValueError(
+            "a backend's url holds no user, password, query or fragment; name keys with api_key_env"
+        )
+    return value.rstrip("/").removesuffix("/v1")
+
+
+def _listen(value: str) -> str:
+    host, _, port = value.rpartition(":")
+    if not host or not port.isdigit() or int(port) > 65535:
+        raise ValueError(f"{value!r} is not HOST:PORT, such as 127.0.0.1:8080")
+    return value
+
+
+HttpUrl = Annotated[str, AfterValidator(_http_url)]
+Listen = Annotated[str, AfterValidator(_listen)]
+
+
+class Timeouts(Section):
+    """Limits on one call of a backend."""
+
+    connect: Duration = 5.0
+    first_byte: Duration = 60.0
+    total: Duration = 600.0
+
+
+class Limits(Section):
+    """How much validation may ask of a backend; ``None`` is no limit."""
+
+    in_flight: int = Field(default=64, ge=1)
+    requests_per_minute: int | None = Field(default=None, ge=1)
+    tokens_per_day: Count | None = None
+
+
+class Backend(Section):
+    """One server: what it is, where it is, how its models are called there and which key it takes."""
+
+    kind: Kind
+    url: HttpUrl
+    model: str | None = None
+    models: dict[str, str] = Field(default_factory=dict)
+    api_key_env: str | None = None
+    third_party: bool | None = None
+    """Outside of our trust: copies that redaction would change are not sent. Default: true for a relay."""
+    timeouts: Timeouts = Timeouts()
+    limits: Limits = Limits()
+
+    @property
+    def outside(self) -> bool:
+        """Whether requests leave our trust when they are sent there."""
+        return self.kind == "relay" if self.third_party is None else self.third_party
+
+    def api_key(self) -> str | None:
+        """The backend's own key from the environment. Raises ConfigError when it is named but not set."""
+        if self.api_key_env is None:
+            return None
+        key = os.environ.get(self.api_key_env, "").strip()
+        if not key:
+            raise ConfigError(
+                f"environment variable {self.api_key_env} is empty; export the key of {self.url} there"
+            )
+        return key
+
+
+class GatewaySection(Section):
+    """The two listeners and what they allow."""
+
+    listen: Listen = "127.0.0.1:8080"
+    admin: Listen = "127.0.0.1:8081"
+    grace: Duration = 30.0
+    max_body: Size = 64 * 2**20
+
+
+class Retry(Section):
+    """Retries of a copy, off the client's path, only before its first byte."""
+
+    attempts: int = Field(default=2, ge=1, le=10)
+    longest_wait: Duration = 30.0
+
+
+class Shadow(Section):
+    """What is mirrored."""
+
+    percent: Percent = 0.10
+    sample_by: str = Field(
+        default="conversation", pattern=r"^(conversation|user|request|header:[A-Za-z0-9-]+)$"
+    )
+    repeat_baseline: Share = 0.10
+    paths: tuple[str, ...] = ("/v1/chat/completions", "/v1/completions")
+    queue: Size = 64 * 2**20
+    """Bytes that may wait for the mirror; what does not fit is dropped and counted."""
+    max_request: Size = 4 * 2**20
+    max_answer: Size = 16 * 2**20
+    send_redacted: bool = False
+    """Send a redacted copy to a third party; its answers are then not comparable."""
+    retry: Retry = Retry()
+
+
+class Redact(Section):
+    """What is replaced by placeholders before anything is stored."""
+
+    keys: bool = True
+    emails: bool = True
+    cards: bool = True
+    phones: bool = True
+    patterns: tuple[str, ...] = ()
+    fields: tuple[str, ...] = ()
+
+
+class Embeddings(Section):
+    """Which sentence-transformers model scores similarity."""
+
+    model: str = "all-MiniLM-L6-v2"
+    """A name or folder that sentence-transformers loads; the default is the packaged all-MiniLM-L6-v2."""
+
+
+class StoreSection(Section):
+    """Where observations are kept."""
+
+    url: str = "sqlite:///migrate.db"
+    keep_bodies: Duration = 30 * 86_400.0
+
+
+class Config(Section):
+    """The whole file."""
+
+    baseline: Backend
+    candidate: Backend | None = None
+    gateway: GatewaySection = GatewaySection()
+    shadow: Shadow = Shadow()
+    redact: Redact = Redact()
+    store: StoreSection = StoreSection()
+    embeddings: Embeddings = Embeddings()
+    policy: Policy = Policy()
+
+    @model_validator(mode="after")
+    def _apart(self) -> Config:
+        if self.candidate and self.candidate.url == self.baseline.url:
+            raise ValueError(
+                "candidate.url is the baseline's own address; a backend compared with itself proves nothing"
+            )
+        if self.gateway.listen == self.gateway.admin:
+            raise ValueError("gateway.listen and gateway.admin are the same address")
+        return self
+
+
+def load(path: str | Path) -> Config:
+    """Reads a configuration file.
+
+    Raises ConfigError with one line that says what is wrong and where.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(
+            f"{path}: cannot be read ({error.strerror}); write one with: migrate init {path}"
+        ) from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path}: is not UTF-8 text") from None
+    return parse(text, name=str(path))
+
+
+def parse(text: str, *, name: str = "configuration") -> Config:
+    """The configuration in ``text``; ``name`` stands before each error."""
+    try:
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        data = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ConfigError(
+            f"{name}{_mark(error)}: is not valid YAML: {getattr(error, 'problem', error)}"
+        ) from None
+    if not isinstance(data, dict):
+        raise ConfigError(f"{name}: is empty or not a mapping; it needs at least baseline: and candidate:")
+    _refuse_duplicates(node, name)
+    try:
+        return Config.model_validate(data)
+    except ValidationError as error:
+        raise ConfigError(_explain(error, node, name)) from None
+
+
+def _mark(error: yaml.YAMLError) -> str:
+    mark = getattr(error, "problem_mark", None)
+    return f", line {mark.line + 1}" if mark else ""
+
+
+def _refuse_duplicates(node: yaml.Node | None, name: str) -> None:
+    """YAML lets the last of two equal keys win silently; a reader would see the first."""
+    if isinstance(node, yaml.MappingNode):
+        seen: set[str] = set()
+        for key, value in node.value:
+            if key.value in seen:
+                raise ConfigError(f"{name}, line {key.start_mark.line + 1}: {key.value} is given twice")
+            seen.add(key.value)
+            _refuse_duplicates(value, name)
+
+
+def _explain(error: ValidationError, node: yaml.Node, name: str) -> str:
+    first = error.errors()[0]
+    path = [part for part in first["loc"] if not (isinstance(part, str) and part.startswith("function-"))]
+    where = f"{name}, line {_line(node, path)}: {'.'.join(map(str, path)) or 'the file'}"
+    if first["type"] == "extra_forbidden":
+        return f"{where}: no such key{_nearest(str(path[-1]), _valid_words(path[:-1]))}"
+    if first["type"] == "missing":
+        return f"{where}: is required and missing"
+    message = first["msg"].removeprefix("Value error, ")
+    value = first["input"]
+    if first["type"] == "literal_error":
+        return f"{where}: {value!r} is not valid{_nearest(str(value), [str(w) for w in get_args(Kind)])}"
+    shown = (
+        "" if isinstance(value, dict | list | BaseModel) or repr(value) in message else f" (got {value!r})"
+    )
+    return f"{where}: {message[0].lower() + message[1:]}{shown}"
+
+
+def _nearest(word: str, words: list[str]) -> str:
+    close = difflib.get_close_matches(word, words, n=1, cutoff=0.5)
+    return f"; did you mean {close[0]}?" if close else f"; valid: {', '.join(words)}"
+
+
+def _valid_words(path: list[Any]) -> list[str]:
+    model: Any = Config
+    for part in path:
+        field = model.model_fields.get(part) or next(
+            f for f in model.model_fields.values() if f.alias == part
+        )
+        candidates = [field.annotation, *get_args(field.annotation)]
+        model = next((c for c in candidates if isinstance(c, type) and issubclass(c, BaseModel)), None)
+        if model is None:
+            return []
+    return [field.alias or key for key, field in model.model_fields.items()]
+
+
+def _line(node: yaml.Node, path: list[Any]) -> int:
+    line = node.start_mark.line + 1
+    for part in path:
+        if isinstance(node, yaml.MappingNode):
+            match = next(((k, v) for k, v in node.value if k.value == str(part)), None)
+            if match is None:
+                return line
+            line, node = match[0].start_mark.line + 1, match[1]
+        elif isinstance(node, yaml.SequenceNode) and isinstance(part, int) and part < len(node.value):
+            node = node.value[part]
+            line = node.start_mark.line + 1
+    return line

@@ -1,0 +1,1 @@
+"""Observe: exchange values, wire decoding, backends and the sending edge."""

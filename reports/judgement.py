@@ -1,0 +1,124 @@
+"""What the judge reads and what it says: measured pairs in, rules, checks and one verdict out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from replay.exchange import Outcome
+
+
+class Verdict(StrEnum):
+    """The product in one word. HOLD means not enough, or not valid, evidence; its code says which."""
+
+    GO = "GO"
+    ROLLBACK = "ROLLBACK"
+    HOLD = "HOLD"
+
+
+class Severity(StrEnum):
+    """How much one finding matters, from harmless to "refuse to conclude"."""
+
+    EQUAL = "EQUAL"
+    NOTE = "NOTE"
+    WARN = "WARN"
+    BLOCK = "BLOCK"
+    INVALID = "INVALID"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One comparator's outcome on one pair, with a reason that a person can check."""
+
+    comparator: str
+    category: str
+    """Dotted code, e.g. ``tools.arguments``; findings of one cause share it."""
+    severity: Severity
+    message: str
+    side: str = "pair"
+    """``baseline``, ``candidate`` or ``pair``."""
+    evidence: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """The numbers of one observation that rules are made of; ``None`` where it did not happen."""
+
+    outcome: Outcome
+    error_class: str | None = None
+    e2e_s: float | None = None
+    ttft_s: float | None = None
+    itl_s: tuple[float, ...] = ()
+    """Gaps between successive content chunks."""
+    output_tokens: int | None = None
+    attempts: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """Baseline and candidate of one request, and the baseline's repeat where there was one."""
+
+    id: str
+    at: float
+    """Epoch seconds of dispatch."""
+    baseline: Measured
+    candidate: Measured
+    repeat: Measured | None = None
+    differs: bool | None = None
+    """Candidate's answer would serve a user differently; ``None``: not scored."""
+    repeat_differs: bool | None = None
+    not_comparable: str | None = None
+    """Why the answers cannot be compared at all (redacted copy, stateful request …)."""
+    session: str | None = None
+    streamed: bool = False
+    labels: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleResult:
+    """One promise, weighed. Shares are 0 to 1, latencies seconds (see ``unit``)."""
+
+    rule: str
+    verdict: Verdict
+    estimate: float | None
+    low: float | None
+    high: float | None
+    """Interval of the estimate; infinite ends are ``None``."""
+    margin: float | None
+    unit: str
+    """``share`` or ``s``."""
+    pairs: int
+    reason: str
+    required: bool = True
+    baseline: float | None = None
+    candidate: float | None = None
+    noise: float | None = None
+    """The same quantity between the baseline and its repeat; ``None`` without repeats."""
+    method: str = ""
+    """The interval's method in words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One condition that evidence has to meet before it counts."""
+
+    code: str
+    passed: bool
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """The verdict with everything that led to it. A pure function of pairs, policy and ``now``."""
+
+    verdict: Verdict
+    code: str
+    """Machine-readable cause: ``go``, the rule that broke, or the check that failed."""
+    reason: str
+    """One sentence for the person who was woken up."""
+    rules: tuple[RuleResult, ...]
+    checks: tuple[Check, ...]
+    ledger: dict[str, int]
+    """Where every dispatched request went; the parts sum to ``dispatched``."""
+    span_s: float
+    method: str = ""
