@@ -13,7 +13,15 @@ from typing import Annotated, Any, Literal, get_args
 from urllib.parse import urlsplit
 
 import yaml
-from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    Field,
+    PlainSerializer,
+    ValidationError,
+    model_validator,
+)
 
 from migrate.errors import ConfigError
 from replay.units import parse_count, parse_size
@@ -36,7 +44,11 @@ def _percent(value: object) -> float:
     return number / 100
 
 
-Percent = Annotated[float, BeforeValidator(_percent)]
+Percent = Annotated[
+    float,
+    BeforeValidator(_percent),
+    PlainSerializer(lambda share: float(f"{share * 100:.10g}"), when_used="json"),
+]
 """A share, written as the percentage it is: 10 means 10 %."""
 
 
@@ -241,7 +253,9 @@ def _refuse_duplicates(node: yaml.Node | None, name: str) -> None:
 
 
 def _explain(error: ValidationError, node: yaml.Node, name: str) -> str:
-    first = error.errors()[0]
+    errors = error.errors()
+    # A misspelt key also leaves its right spelling "missing": the misspelling is the cause.
+    first = next((e for e in errors if e["type"] == "extra_forbidden"), errors[0])
     path = [part for part in first["loc"] if not (isinstance(part, str) and part.startswith("function-"))]
     where = f"{name}, line {_line(node, path)}: {'.'.join(map(str, path)) or 'the file'}"
     if first["type"] == "extra_forbidden":

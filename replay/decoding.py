@@ -129,8 +129,9 @@ def _decode_stream(recording: Recording, chunks: Chunks) -> _Decoded:
         stream.cut(chunks[-1][0], cut)
     if decoder.comments:
         stream.assembler.odd("stream.comments")
+    broken = stream.failure(recording)
     answer = stream.assembler.finish(recording.status)
-    failure = answer.error or stream.failure(recording)
+    failure = answer.error or broken
     complete_at = stream.complete_at if failure is None else None
     return _Decoded(
         answer=answer,
@@ -171,7 +172,9 @@ class _Stream:
             return
         if self.assembler.feed(chunk):
             self.times.append(at)
-        if self.finish_at is None and self.assembler.finished:
+        if not self.assembler.finished:
+            self.finish_at = None  # a further choice has begun
+        elif self.finish_at is None:
             self.finish_at = at
 
     def cut(self, at: float, event: Event) -> None:

@@ -1,0 +1,84 @@
+"""The command line: options that all commands share, and one place where an error becomes one line and an exit code."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import traceback
+from typing import Any
+
+import click
+
+from migrate import __version__
+from migrate.errors import MigrateError
+
+COMMANDS = {
+    "init": "write a commented configuration",
+    "shadow": "mirror a share of production to the candidate, and record",
+    "capture": "record production without a candidate",
+    "report": "the verdict, and what it rests on",
+    "runs": "list recorded runs",
+    "simulate": "an OpenAI-compatible server for rehearsals and tests",
+    "doctor": "check the installation",
+}
+"""Each command is the click object of that name in ``migrate.commands``; it is imported when it is called, so that
+``migrate --help`` and completion answer at once."""
+
+_MODULES = {"capture": "shadow"}
+
+_EPILOG = """\b
+First run:
+  migrate init migrate.yaml
+  migrate shadow --config migrate.yaml --percent 10
+  migrate report --format terminal,html
+\b
+Completion for bash, zsh or fish:
+  eval "$(_MIGRATE_COMPLETE=bash_source migrate)"
+\b
+Exit codes: 0 done or GO, 1 our own failure, 2 wrong use or configuration,
+3 ROLLBACK, 4 HOLD, 130 interrupted."""
+
+
+class _Commands(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"migrate.commands.{_MODULES.get(name, name)}")
+        command: click.Command = getattr(module, name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(cls=_Commands, epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="migrate")
+@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+@click.pass_context
+def cli(ctx: click.Context, debug: bool) -> None:
+    """Move LLM serving from a baseline to a candidate: mirror, compare, judge."""
+    ctx.obj = {"debug": debug}
+
+
+def main(arguments: list[str] | None = None) -> Any:
+    """Runs the command line and exits with its code. Every expected error is one line on standard error."""
+    words = sys.argv[1:] if arguments is None else arguments
+    try:
+        code = cli.main(args=words, prog_name="migrate", standalone_mode=False)
+    except click.exceptions.Abort:
+        code = 130
+    except click.ClickException as error:
+        error.show()
+        code = error.exit_code
+    except KeyboardInterrupt:
+        code = 130
+    except (MigrateError, OSError) as error:
+        if "--debug" in words:
+            traceback.print_exc()
+        click.echo(f"migrate: {error}", err=True)
+        code = error.exit_code if isinstance(error, MigrateError) else 1
+    sys.exit(code if isinstance(code, int) else 0)

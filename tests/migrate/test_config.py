@@ -1,0 +1,104 @@
+"""The configuration: what it accepts, and that each error names file, line, key, value and the way out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from migrate.config import Config, load, parse
+from migrate.errors import ConfigError
+
+GOOD = """
+baseline: {kind: vllm, url: 'http://10.0.0.5:8000/v1/'}
+candidate:
+  kind: tensorrt-llm
+  url: http://10.0.0.9:8000
+"""
+
+
+def refusal(text: str) -> str:
+    with pytest.raises(ConfigError) as caught:
+        parse(text, name="m.yaml")
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_defaults_are_the_documented_policy() -> None:
+    config = parse(GOOD)
+    policy = config.policy
+    assert config.shadow.percent == 0.10
+    assert (policy.errors.margin, policy.timeouts.margin, policy.slow_share.limit) == (0.01, 0.05, 0.05)
+    assert (policy.latency_median.margin, policy.latency_p95.margin, policy.latency_p95.relative) == (
+        0.05,
+        0.05,
+        0.10,
+    )
+    assert (policy.disagreement.margin, policy.minimum_span) == (0.03, 86_400)
+    assert (policy.circuit_breaker.failures, policy.circuit_breaker.recovery) == (5, 60)
+
+
+def test_a_url_may_carry_v1_or_a_slash() -> None:
+    assert parse(GOOD).baseline.url == "http://10.0.0.5:8000"
+
+
+def test_the_config_survives_a_round_trip_as_json() -> None:
+    config = parse(GOOD)
+    assert Config.model_validate_json(config.model_dump_json(by_alias=True)) == config
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        (GOOD + "polciy: {}\n", ["m.yaml, line 6", "polciy", "did you mean policy?"]),
+        (
+            GOOD + "policy:\n  errors: {margn: 1 %}\n",
+            ["line 7", "policy.errors.margn", "did you mean margin?"],
+        ),
+        (
+            GOOD + "policy:\n  latency_p95: {margin: 50ms, ore: 10 %}\n",
+            ["policy.latency_p95.ore", "did you mean or?"],
+        ),
+        (GOOD + "policy: {minimum_span: soon}\n", ["policy.minimum_span", "'soon'"]),
+        (GOOD + "shadow: {percent: 101}\n", ["shadow.percent", "101", "0 to 100"]),
+        (GOOD + "shadow: {percent: .nan}\n", ["shadow.percent", "0 to 100"]),
+        (GOOD + "shadow: {sample_by: session}\n", ["shadow.sample_by", "'session'"]),
+        (GOOD + "policy: {errors: {margin: 1 %}}\npolicy: {}\n", ["line 7", "policy", "twice"]),
+        (GOOD.replace("vllm", "vlm"), ["line 2", "baseline.kind", "'vlm'", "did you mean vllm?"]),
+        (GOOD.replace("http://10.0.0.9:8000", "10.0.0.9:8000"), ["line 5", "candidate.url", "http://"]),
+        (GOOD.replace("10.0.0.9", "10.0.0.5"), ["the file", "proves nothing"]),
+        (GOOD.replace("http://10.0.0.9", "http://u:secret@10.0.0.9"), ["candidate.url", "api_key_env"]),
+        ("candidate: {kind: vllm, url: 'http://a'}\n", ["baseline", "required"]),
+        (GOOD + "gateway: {listen: 8080}\n", ["gateway.listen"]),
+        (GOOD + "gateway: {listen: '0.0.0.0:x'}\n", ["gateway.listen", "HOST:PORT"]),
+        ("", ["empty"]),
+        ("a: [\n", ["line 2", "not valid YAML"]),
+    ],
+)
+def test_each_mistake_is_one_line_that_says_where_and_what(text: str, parts: list[str]) -> None:
+    message = refusal(text)
+    assert all(part in message for part in parts), message
+
+
+def test_a_secret_in_an_address_is_not_repeated() -> None:
+    assert "secret" not in refusal(GOOD.replace("http://10.0.0.9", "http://u:secret@10.0.0.9"))
+
+
+def test_a_missing_file_says_how_to_write_one(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="migrate init"):
+        load(tmp_path / "none.yaml")
+
+
+@pytest.mark.parametrize("path", sorted(Path("configs").glob("*.yaml")), ids=lambda path: path.name)
+def test_every_shipped_configuration_loads(path: Path) -> None:
+    assert load(path).candidate is not None
+
+
+def test_an_empty_key_variable_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    config = parse(GOOD + "  api_key_env: CANDIDATE_KEY\n")
+    assert config.candidate is not None
+    monkeypatch.setenv("CANDIDATE_KEY", " k-1\n")
+    assert config.candidate.api_key() == "k-1"
+    monkeypatch.setenv("CANDIDATE_KEY", "")
+    with pytest.raises(ConfigError, match="CANDIDATE_KEY"):
+        config.candidate.api_key()
