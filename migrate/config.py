@@ -227,7 +227,7 @@ def parse(text: str, *, name: str = "configuration") -> Config:
         raise ConfigError(
             f"{name}{_mark(error)}: is not valid YAML: {getattr(error, 'problem', error)}"
         ) from None
-    if not isinstance(data, dict):
+    if node is None or not isinstance(data, dict):
         raise ConfigError(f"{name}: is empty or not a mapping; it needs at least baseline: and candidate:")
     _refuse_duplicates(node, name)
     try:
@@ -241,7 +241,7 @@ def _mark(error: yaml.YAMLError) -> str:
     return f", line {mark.line + 1}" if mark else ""
 
 
-def _refuse_duplicates(node: yaml.Node | None, name: str) -> None:
+def _refuse_duplicates(node: yaml.Node, name: str) -> None:
     """YAML lets the last of two equal keys win silently; a reader would see the first."""
     if isinstance(node, yaml.MappingNode):
         seen: set[str] = set()
@@ -266,9 +266,9 @@ def _explain(error: ValidationError, node: yaml.Node, name: str) -> str:
     value = first["input"]
     if first["type"] == "literal_error":
         return f"{where}: {value!r} is not valid{_nearest(str(value), [str(w) for w in get_args(Kind)])}"
-    shown = (
-        "" if isinstance(value, dict | list | BaseModel) or repr(value) in message else f" (got {value!r})"
-    )
+    # Our own parsers name the value where it may be shown; an address with a password in it may not.
+    named = first["type"] == "value_error" or isinstance(value, dict | list | BaseModel)
+    shown = "" if named else f" (got {value!r})"
     return f"{where}: {message[0].lower() + message[1:]}{shown}"
 
 
