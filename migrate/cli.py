@@ -14,6 +14,7 @@ from migrate.errors import MigrateError
 
 COMMANDS = {
     "init": "write a commented configuration",
+    "check": "both backends, before a run depends on them",
     "shadow": "mirror a share of production to the candidate, and record",
     "capture": "record production without a candidate",
     "report": "the verdict, and what it rests on",
@@ -29,6 +30,7 @@ _MODULES = {"capture": "shadow"}
 _EPILOG = """\b
 First run:
   migrate init migrate.yaml
+  migrate check
   migrate shadow --config migrate.yaml --percent 10
   migrate report --format terminal,html
 \b
