@@ -195,7 +195,7 @@ def _wait(url: str, process: subprocess.Popen[bytes], limit: float = 30.0) -> No
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     while time.monotonic() < deadline:
         if process.poll() is not None:
-            raise MigrateError(f"{process.args} ended with {process.returncode}")
+            raise MigrateError(f"{process.args!r} ended with {process.returncode}")
         try:
             with opener.open(url, timeout=2):
                 return

@@ -1,0 +1,67 @@
+# One command a habit. Each makes .venv and installs what it needs when that is missing; nothing else has to be done first.
+PYTHON ?= python3
+SCENARIO ?= good
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint requirements.lock
+SOURCES := migrate replay reports tests benchmarks
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test check format bench bench-workload test-vllm lock dist-check clean
+
+help: ## this list
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
+
+$(BIN)/python:
+	@echo "making .venv" >&2
+	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed: make PYTHON=python3.12 …") if sys.version_info < (3, 11) else None'
+	@$(PYTHON) -m venv .venv
+
+.venv/.demo: pyproject.toml requirements.lock | $(BIN)/python
+	@echo "installing llm-migrate with what the main job needs (a few minutes the first time)" >&2
+	@$(PIP) --editable '.[demo]'
+	@touch $@
+
+.venv/.dev: .venv/.demo
+	@echo "installing the tools of development" >&2
+	@$(PIP) --editable '.[demo,dev]'
+	@touch $@
+
+install: .venv/.demo ## .venv with what the main job needs
+
+demo: .venv/.demo ## two simulated backends, real traffic, a verdict (SCENARIO=good)
+	@$(BIN)/python -m migrate.demo --scenario $(SCENARIO)
+
+test: .venv/.dev ## the test-suite
+	@$(BIN)/python -m pytest
+
+check: .venv/.dev ## format, lint, types, import contracts, the built wheel
+	@$(BIN)/ruff format --check $(SOURCES)
+	@$(BIN)/ruff check $(SOURCES)
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+	@$(MAKE) --no-print-directory dist-check
+
+format: .venv/.dev ## rewrite the sources in the one format
+	@$(BIN)/ruff format $(SOURCES)
+	@$(BIN)/ruff check --fix $(SOURCES)
+
+dist-check: .venv/.dev ## build the wheel, install it in a clean environment, ask its version
+	@scripts/dist-check
+
+bench: .venv/.demo ## what the gateway costs, beside a yardstick
+	@$(BIN)/python -m benchmarks.gateway
+
+bench-workload: .venv/.demo .venv-vllm/.ready ## real arrival times and prompts through the gateway to a real vLLM
+	@$(BIN)/python -m benchmarks.workload
+
+.venv-vllm/.ready: scripts/vllm-env tests/vllm/requirements.lock
+	@PYTHON=$(PYTHON) scripts/vllm-env
+
+test-vllm: .venv/.dev .venv-vllm/.ready ## the gateway in front of a real vLLM on the CPU (builds .venv-vllm, about 4 GB)
+	@$(BIN)/python -m pytest tests/vllm --override-ini addopts="-ra -p no:randomly" --override-ini timeout=300
+
+lock: .venv/.dev ## move requirements.lock to today's versions
+	@scripts/lock
+
+clean: ## remove everything that make made
+	@rm -rf .venv .venv-vllm build dist demo-output bench-output .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

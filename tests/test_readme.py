@@ -1,0 +1,99 @@
+"""The README is true: its commands exist, its rehearsal by hand ends as it says, its links lead somewhere."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import socket
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from migrate.cli import COMMANDS
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+CURL = """#!{python}
+import sys, urllib.request
+words = sys.argv[1:]
+body = words[words.index("-d") + 1].encode() if "-d" in words else None
+url = next(word for word in words if word.startswith("http"))
+headers = {{"content-type": "application/json"}} if body else {{}}
+print(urllib.request.urlopen(urllib.request.Request(url, body, headers), timeout=10).read().decode())
+"""
+"""Stands in where the machine has no curl: the suite needs nothing but Python and make."""
+
+
+def blocks() -> list[str]:
+    return re.findall(r"```sh\n(.*?)```", README, flags=re.DOTALL)
+
+
+def test_every_command_named_exists() -> None:
+    named = set(re.findall(r"\bmigrate ([a-z]+)", README)) - {"simulate"}
+    assert named and named <= set(COMMANDS)
+
+
+def test_every_make_target_named_exists() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for target in set(re.findall(r"\bmake ([a-z-]+)", README)):
+        assert re.search(rf"^{target}:", makefile, flags=re.MULTILINE), target
+
+
+def test_every_scenario_named_exists() -> None:
+    from migrate.demo.scenarios import SCENARIOS
+
+    for scenario in SCENARIOS[1:]:
+        assert scenario.name in README
+
+
+def test_every_link_to_a_file_leads_somewhere() -> None:
+    for target in re.findall(r"\]\(([^)#:]+)\)", README):
+        assert (ROOT / target).exists(), target
+
+
+@pytest.mark.timeout(90)
+def test_the_rehearsal_by_hand_ends_in_hold(tmp_path: Path) -> None:
+    (script,) = (block for block in blocks() if "migrate simulate" in block)
+    for port in ("8000", "9000", "8080", "8081"):
+        script = script.replace(port, free_port())
+    script = script.replace("migrate ", f"{sys.executable} -m migrate ")
+    # The configuration keeps the default listeners: move them to the ports the script now uses.
+    gateway = re.search(r"http://127.0.0.1:(\d+)/v1/chat", script)
+    assert gateway is not None
+    script = script.replace(
+        "--duration", f"--listen 127.0.0.1:{gateway[1]} --admin 127.0.0.1:{free_port()} --duration"
+    )
+    done = run(script, tmp_path)
+    assert done.returncode == 4, done.stdout + done.stderr
+    assert '"choices"' in done.stdout and "HOLD" in done.stdout
+
+
+def run(script: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    tools = folder / "bin"
+    tools.mkdir()
+    if shutil.which("curl") is None:
+        shim = tools / "curl"
+        shim.write_text(CURL.format(python=sys.executable), encoding="utf-8")
+        shim.chmod(shim.stat().st_mode | stat.S_IXUSR)
+    environment = {"PATH": f"{tools}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT), "HOME": str(folder)}
+    # Background processes get their own group, which ends with the script, whatever became of it.
+    wrapped = f"set -m\ntrap 'kill $(jobs -p) 2>/dev/null' EXIT\n{script}"
+    return subprocess.run(
+        ["bash", "-c", wrapped],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=80,
+        check=False,
+    )
+
+
+def free_port() -> str:
+    with socket.create_server(("127.0.0.1", 0)) as sock:
+        return str(sock.getsockname()[1])
