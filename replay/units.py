@@ -1,6 +1,6 @@
 """Durations, shares, sizes and counts as people write them: ``50ms``, ``10 %``, ``32 MiB``, ``20M``.
 
-Each parser takes text or a number and raises ValueError with one line that names the value and the valid forms.
+Each parser takes text or a number and raises ValueError with one line: the value, and how to write it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ _QUANTITY = re.compile(r"([0-9][0-9_]*(?:\.[0-9]+)?|\.[0-9]+)\s*([a-zµ%]*)", re
 def parse_duration(value: object) -> float:
     """Seconds in ``value``: ``50ms``, ``30s``, ``15m``, ``24h``, ``7d``, or a plain number of seconds.
 
-    ``m`` is minutes and capitals are refused: nobody may read ``1M`` as a month. Raises ValueError for anything else, also for negative and nan.
+    ``m`` is minutes, and capitals are refused: nobody may read ``1M`` as a month. Raises ValueError for
+    anything else, also for negative numbers and nan.
     """
     hint = "write it as 50ms, 30s, 15m, 24h or 7d"
     number, unit = _split(value, "a duration", hint)
@@ -58,13 +59,13 @@ def parse_share(value: object) -> float:
 
 
 def parse_size(value: object) -> int:
-    """Whole bytes in ``value``: ``32 MiB`` (powers of 1024), ``32 MB`` (powers of 1000), or a number of bytes."""
+    """Whole bytes in ``value``: ``32 MiB`` (of 1024), ``32 MB`` (of 1000), or a plain number."""
     hint = "write it as 32 MiB, 512 KiB, 10 MB or a number of bytes"
     return _whole(value, _BYTES, "a size", hint)
 
 
 def parse_count(value: object) -> int:
-    """A whole number in ``value``: ``20M``, ``1.5k``, ``1_000`` or ``1000``; k, M, G and T are powers of 1000."""
+    """A whole number in ``value``: ``20M``, ``1.5k``, ``1_000`` or ``1000``; k, M, G, T as usual."""
     return _whole(value, _DECIMAL, "a count", "write it as 1000, 50k, 20M or 1G")
 
 

@@ -1,0 +1,1 @@
+"""A backend for rehearsals and tests: deterministic answers, real pacing, faults planted on purpose."""
