@@ -1,0 +1,8 @@
+"""The store: what was observed, kept so that a verdict can be recomputed. SQLite by default, PostgreSQL by URL."""
+
+from __future__ import annotations
+
+from migrate.store.store import Run, Store
+from migrate.store.writer import Writer
+
+__all__ = ["Run", "Store", "Writer"]

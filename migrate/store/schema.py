@@ -1,0 +1,99 @@
+"""Tables and migrations. A released migration is never edited; a change is a new one at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import sqlalchemy as sa
+
+metadata = sa.MetaData()
+
+_Key = sa.String(80)
+_Real = sa.Double
+
+meta = sa.Table(
+    "meta", metadata, sa.Column("name", _Key, primary_key=True), sa.Column("value", sa.Text, nullable=False)
+)
+
+runs = sa.Table(
+    "runs",
+    metadata,
+    sa.Column("id", _Key, primary_key=True),
+    sa.Column("kind", sa.Text, nullable=False),
+    sa.Column("started_at", _Real, nullable=False),
+    sa.Column("ended_at", _Real),
+    sa.Column("status", sa.Text, nullable=False),
+    sa.Column("seed", sa.BigInteger, nullable=False),
+    sa.Column("config", sa.Text, nullable=False),
+    sa.Column("policy", sa.Text, nullable=False),
+)
+
+requests = sa.Table(
+    "requests",
+    metadata,
+    sa.Column("run", _Key, primary_key=True),
+    sa.Column("id", _Key, primary_key=True),
+    sa.Column("at", _Real, nullable=False),
+    sa.Column("method", sa.Text, nullable=False),
+    sa.Column("path", sa.Text, nullable=False),
+    sa.Column("headers", sa.Text, nullable=False),
+    sa.Column("conversation", sa.Text, nullable=False),
+    sa.Column("body", _Key, nullable=False),
+    sa.Index("requests_by_time", "run", "at", "id"),
+)
+
+observations = sa.Table(
+    "observations",
+    metadata,
+    sa.Column("run", _Key, primary_key=True),
+    sa.Column("request", _Key, primary_key=True),
+    sa.Column("arm", _Key, primary_key=True),
+    sa.Column("at", _Real, nullable=False),
+    sa.Column("outcome", sa.Text, nullable=False),
+    sa.Column("reason", sa.Text, nullable=False),
+    sa.Column("status", sa.Integer),
+    sa.Column("attempts", sa.Integer, nullable=False),
+    sa.Column("head_s", _Real),
+    sa.Column("ttft_s", _Real),
+    sa.Column("e2e_s", _Real),
+    sa.Column("output_tokens", sa.BigInteger),
+    sa.Column("content_times", sa.LargeBinary, nullable=False),
+    sa.Column("headers", sa.Text, nullable=False),
+    sa.Column("failure", sa.Text),
+    sa.Column("answer", _Key),
+    sa.Column("raw", _Key),
+)
+
+bodies = sa.Table(
+    "bodies",
+    metadata,
+    sa.Column("hash", _Key, primary_key=True),
+    sa.Column("data", sa.LargeBinary, nullable=False),
+)
+"""Every request body, answer and raw body once, by the SHA-256 of its content, compressed with zlib."""
+
+counters = sa.Table(
+    "counters",
+    metadata,
+    sa.Column("run", _Key, primary_key=True),
+    sa.Column("name", _Key, primary_key=True),
+    sa.Column("value", sa.BigInteger, nullable=False),
+)
+
+vectors = sa.Table(
+    "vectors",
+    metadata,
+    sa.Column("model", _Key, primary_key=True),
+    sa.Column("hash", _Key, primary_key=True),
+    sa.Column("vector", sa.LargeBinary, nullable=False),
+)
+
+
+def _first(connection: sa.Connection) -> None:
+    metadata.create_all(connection)
+
+
+MIGRATIONS: tuple[Callable[[sa.Connection], None], ...] = (_first,)
+"""Append only. The schema's version is how many have run."""
+
+VERSION = len(MIGRATIONS)

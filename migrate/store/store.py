@@ -1,0 +1,316 @@
+"""Opening a store, its runs, and reading what was recorded."""
+
+from __future__ import annotations
+
+import difflib
+import itertools
+import os
+import secrets
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+
+from migrate.errors import StoreError
+from migrate.store import codec, schema
+from replay.exchange import JSON, Arm, Exchange, Observation, Request
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One recording: when, of what, under which configuration and policy."""
+
+    id: str
+    kind: str
+    """``shadow``, ``capture`` or ``replay``."""
+    started_at: float
+    ended_at: float | None
+    """Epoch seconds; ``None``: still running, or killed."""
+    status: str
+    seed: int
+    config: JSON
+    policy: JSON
+
+
+class Store:
+    """A database of runs. Opening checks the schema's version and brings an older one up to date."""
+
+    def __init__(self, url: str, engine: sa.Engine) -> None:
+        self.url = url
+        self.engine = engine
+
+    @classmethod
+    def open(cls, url: str, *, create: bool = False) -> Self:
+        """Opens ``sqlite:///FILE`` or a PostgreSQL URL.
+
+        Raises StoreError with one line when it is missing, not a database, of a newer version or not writable.
+        """
+        engine = _engine(url, create=create)
+        try:
+            _migrate(engine)
+        except sa.exc.SQLAlchemyError as error:
+            engine.dispose()
+            raise StoreError(f"store {_shown(url)} cannot be opened: {_words(error)}") from None
+        except StoreError:
+            engine.dispose()
+            raise
+        return cls(url, engine)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Gives back every connection."""
+        self.engine.dispose()
+
+    def begin_run(self, *, kind: str, config: JSON, policy: JSON, seed: int, at: float) -> str:
+        """Starts a run. Returns its id, which sorts by time and can be typed."""
+        run = f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime(at))}-{secrets.token_hex(2)}"
+        values = {"id": run, "kind": kind, "started_at": at, "status": "running", "seed": seed}
+        texts = {"config": codec.dump(config).decode(), "policy": codec.dump(policy).decode()}
+        with self._writing() as connection:
+            connection.execute(schema.runs.insert().values(values | texts))
+        return run
+
+    def end_run(self, run: str, *, at: float, status: str = "ended") -> None:
+        """Marks a run as over."""
+        with self._writing() as connection:
+            connection.execute(
+                schema.runs.update().where(schema.runs.c.id == run).values(ended_at=at, status=status)
+            )
+
+    def runs(self) -> list[Run]:
+        """All runs, the oldest first."""
+        with self.engine.connect() as connection:
+            rows = connection.execute(
+                sa.select(schema.runs).order_by(schema.runs.c.started_at, schema.runs.c.id)
+            )
+            return [_run(row) for row in rows.mappings()]
+
+    def run(self, run: str | None = None) -> Run:
+        """The run of that id, or the latest. Raises StoreError naming the closest id when there is none."""
+        found = self.runs()
+        if run is None and found:
+            return found[-1]
+        for one in found:
+            if one.id == run:
+                return one
+        if not found:
+            raise StoreError(f"store {_shown(self.url)} holds no run yet; record one with migrate shadow")
+        close = difflib.get_close_matches(run or "", [one.id for one in found], n=1, cutoff=0.3)
+        hint = f"; did you mean {close[0]}?" if close else ""
+        raise StoreError(f"store {_shown(self.url)} holds no run {run!r}{hint} (list them with migrate runs)")
+
+    def counters(self, run: str) -> dict[str, int]:
+        """The gateway's and the mirror's counters as last written."""
+        query = sa.select(schema.counters.c.name, schema.counters.c.value).where(schema.counters.c.run == run)
+        with self.engine.connect() as connection:
+            return {row.name: row.value for row in connection.execute(query)}
+
+    def exchanges(self, run: str) -> Iterator[Exchange]:
+        """Every request of a run with its observations, by time of admission, in constant memory. Raw bodies stay out."""
+        with self.engine.connect() as connection:
+            rows = connection.execution_options(yield_per=500).execute(_exchanges_query(run)).mappings()
+            for _, group in itertools.groupby(rows, key=lambda row: row["id"]):
+                yield _exchange(list(group))
+
+    def observation(self, run: str, request: str, arm: Arm) -> Observation | None:
+        """One observation with its raw body, where that was kept."""
+        table = schema.observations.c
+        query = sa.select(schema.observations).where(
+            table.run == run, table.request == request, table.arm == arm.value
+        )
+        with self.engine.connect() as connection:
+            row = connection.execute(query).mappings().one_or_none()
+            if row is None:
+                return None
+            answer, raw = _body(connection, row["answer"]), _body(connection, row["raw"])
+        return codec.observation_value(dict(row), answer, raw)
+
+    def vectors(self, model: str, hashes: Sequence[str]) -> dict[str, bytes]:
+        """The cached embeddings of these texts, by hash; absent ones are left out."""
+        found: dict[str, bytes] = {}
+        table = schema.vectors.c
+        with self.engine.connect() as connection:
+            for part in (
+                itertools.batched(hashes, 500) if hasattr(itertools, "batched") else _batches(hashes, 500)
+            ):
+                query = sa.select(table.hash, table.vector).where(table.model == model, table.hash.in_(part))
+                found.update((key, vector) for key, vector in connection.execute(query))
+        return found
+
+    def put_vectors(self, model: str, vectors: Mapping[str, bytes]) -> None:
+        """Keeps embeddings for the next report."""
+        rows = [{"model": model, "hash": key, "vector": vector} for key, vector in vectors.items()]
+        with self._writing() as connection:
+            insert_new(connection, schema.vectors, rows)
+
+    def _writing(self) -> Any:
+        return self.engine.begin()
+
+
+def insert_new(connection: sa.Connection, table: sa.Table, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Inserts rows whose primary key is not there yet; the first one written stays."""
+    if rows:
+        connection.execute(_insert(connection, table).on_conflict_do_nothing(), list(rows))
+
+
+def upsert(
+    connection: sa.Connection, table: sa.Table, rows: Sequence[Mapping[str, Any]], column: str
+) -> None:
+    """Inserts rows; where the primary key is there already, ``column`` takes the new value."""
+    if rows:
+        statement = _insert(connection, table)
+        keys = [key.name for key in table.primary_key]
+        changed = {column: statement.excluded[column]}
+        connection.execute(statement.on_conflict_do_update(index_elements=keys, set_=changed), list(rows))
+
+
+def _insert(connection: sa.Connection, table: sa.Table) -> Any:
+    module: Any = sqlite if connection.dialect.name == "sqlite" else postgresql
+    return module.insert(table)
+
+
+def _engine(url: str, *, create: bool) -> sa.Engine:
+    try:
+        parsed = sa.make_url(url)
+        if parsed.drivername == "postgresql":
+            parsed = parsed.set(drivername="postgresql+psycopg")
+        if parsed.get_backend_name() == "sqlite":
+            _prepare_file(parsed.database, create=create)
+            engine = sa.create_engine(parsed, connect_args={"timeout": 10})
+            sa.event.listen(engine, "connect", _sqlite_pragmas)
+            return engine
+        return sa.create_engine(parsed, pool_pre_ping=True)
+    except sa.exc.ArgumentError:
+        raise StoreError(
+            f"store {_shown(url)} is no database URL; write sqlite:///FILE or postgresql://…"
+        ) from None
+    except ImportError:
+        raise StoreError(
+            f"store {_shown(url)} needs its driver: pip install 'llm-migrate[postgres]'"
+        ) from None
+
+
+def _prepare_file(database: str | None, *, create: bool) -> None:
+    """Makes the file before SQLite does, readable by its owner alone; its journal files inherit the mode."""
+    if not database or database == ":memory:":
+        raise StoreError("a store has to be a file: write sqlite:///FILE")
+    path = Path(database)
+    if path.exists():
+        return
+    if not create:
+        raise StoreError(
+            f"store {path} does not exist; record a run with migrate shadow, or name another with --store"
+        )
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
+    except OSError as error:
+        raise StoreError(f"store {path} cannot be created: {error.strerror}") from None
+
+
+def _sqlite_pragmas(connection: Any, _: object) -> None:
+    for pragma in ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON", "temp_store=MEMORY"):
+        connection.execute(f"PRAGMA {pragma}")
+
+
+def _migrate(engine: sa.Engine) -> None:
+    with engine.connect() as connection:
+        version = _version(connection)
+    if version > schema.VERSION:
+        raise StoreError(
+            f"store {_shown(str(engine.url))} was written by a newer llm-migrate (schema {version}, this one knows "
+            f"{schema.VERSION}); upgrade llm-migrate"
+        )
+    if version == schema.VERSION:
+        return
+    with engine.begin() as connection:
+        for migration in schema.MIGRATIONS[version:]:
+            migration(connection)
+        upsert(connection, schema.meta, [{"name": "schema_version", "value": str(schema.VERSION)}], "value")
+
+
+def _version(connection: sa.Connection) -> int:
+    if not sa.inspect(connection).has_table("meta"):
+        return 0
+    value = connection.scalar(sa.select(schema.meta.c.value).where(schema.meta.c.name == "schema_version"))
+    return int(value) if value else 0
+
+
+def _exchanges_query(run: str) -> sa.Select[Any]:
+    request, seen = schema.requests, schema.observations
+    asked, answered = schema.bodies.alias("asked"), schema.bodies.alias("answered")
+    joined = (
+        request.outerjoin(seen, (seen.c.run == request.c.run) & (seen.c.request == request.c.id))
+        .outerjoin(asked, asked.c.hash == request.c.body)
+        .outerjoin(answered, answered.c.hash == seen.c.answer)
+    )
+    return (
+        sa.select(
+            *request.c,
+            *(column.label(f"seen_{column.name}") for column in seen.c),
+            asked.c.data.label("asked"),
+            answered.c.data.label("answered"),
+        )
+        .select_from(joined)
+        .where(request.c.run == run)
+        .order_by(request.c.at, request.c.id, seen.c.arm)
+    )
+
+
+def _exchange(rows: list[sa.RowMapping]) -> Exchange:
+    arms = {seen.arm: seen for row in rows if row["seen_arm"] is not None for seen in [_seen(row)]}
+    return Exchange(
+        request=_request(rows[0]),
+        baseline=arms.get(Arm.BASELINE),
+        candidate=arms.get(Arm.CANDIDATE),
+        repeat=arms.get(Arm.BASELINE_REPEAT),
+    )
+
+
+def _request(row: sa.RowMapping) -> Request:
+    return codec.request_value(dict(row), codec.unpack(row["asked"]) if row["asked"] is not None else b"")
+
+
+def _seen(row: sa.RowMapping) -> Observation:
+    columns = {key.removeprefix("seen_"): value for key, value in row.items() if key.startswith("seen_")}
+    return codec.observation_value(
+        columns, codec.unpack(row["answered"]) if row["answered"] is not None else None
+    )
+
+
+def _body(connection: sa.Connection, key: str | None) -> bytes | None:
+    if key is None:
+        return None
+    packed = connection.scalar(sa.select(schema.bodies.c.data).where(schema.bodies.c.hash == key))
+    return None if packed is None else codec.unpack(packed)
+
+
+def _run(row: sa.RowMapping) -> Run:
+    values = dict(row) | {"config": codec.load(row["config"]), "policy": codec.load(row["policy"])}
+    return Run(**values)
+
+
+def _batches(items: Sequence[str], size: int) -> Iterator[tuple[str, ...]]:
+    for start in range(0, len(items), size):
+        yield tuple(items[start : start + size])
+
+
+def _shown(url: str) -> str:
+    """A store's name for a person; a password in it stays out."""
+    try:
+        parsed = sa.make_url(url)
+    except sa.exc.ArgumentError:
+        return repr(url)
+    return parsed.database or url if parsed.get_backend_name() == "sqlite" else parsed.render_as_string()
+
+
+def _words(error: sa.exc.SQLAlchemyError) -> str:
+    return str(getattr(error, "orig", None) or error).splitlines()[0]
