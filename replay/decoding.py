@@ -46,7 +46,7 @@ class _Decoded:
 
 
 def observe(
-    recording: Recording, *, request_id: str, arm: Arm, at: float, path: str, attempts: int = 1
+    recording: Recording, *, request_id: str, arm: Arm, at: float, path: str, earlier: tuple[Failure, ...] = ()
 ) -> Observation:
     """The observation that a recording amounts to. Never raises, whatever the bytes.
 
@@ -69,7 +69,7 @@ def observe(
         answer=decoded.answer,
         failure=failure,
         timing=_timing(recording, decoded, failure),
-        attempts=attempts,
+        earlier=earlier,
         raw=b"".join(data for _, data in recording.chunks) if recording.chunks else None,
     )
 

@@ -202,10 +202,15 @@ class Observation:
     answer: Answer | None = None
     failure: Failure | None = None
     timing: Timing = Timing()
-    attempts: int = 1
-    """Sends up to and including the recorded one; above 1 it is never reported as a clean first success."""
+    earlier: tuple[Failure, ...] = ()
+    """What became of the attempts before the recorded one; with any, it is never reported as a clean first success."""
     raw: bytes | None = None
     """Body bytes as received; ``None`` when they were not kept."""
+
+    @property
+    def attempts(self) -> int:
+        """Sends up to and including the recorded one."""
+        return len(self.earlier) + 1
 
     @property
     def output_tokens(self) -> int | None:

@@ -65,7 +65,7 @@ def observation_rows(run: str, seen: Observation) -> tuple[Row, Bodies]:
         "outcome": seen.outcome.value,
         "reason": seen.reason,
         "status": seen.status,
-        "attempts": seen.attempts,
+        "earlier": dump([asdict(failure) for failure in seen.earlier]).decode(),
         "head_s": finite(seen.timing.head_s),
         "ttft_s": finite(seen.timing.ttft_s),
         "e2e_s": finite(seen.timing.e2e_s),
@@ -110,7 +110,7 @@ def observation_value(row: Mapping[str, Any], answer: bytes | None, raw: bytes |
             e2e_s=row["e2e_s"],
             content_times=unpack_times(row["content_times"]),
         ),
-        attempts=row["attempts"],
+        earlier=tuple(_failure(data) for data in load(row["earlier"])),
         raw=raw,
     )
 

@@ -52,7 +52,7 @@ observations = sa.Table(
     sa.Column("outcome", sa.Text, nullable=False),
     sa.Column("reason", sa.Text, nullable=False),
     sa.Column("status", sa.Integer),
-    sa.Column("attempts", sa.Integer, nullable=False),
+    sa.Column("earlier", sa.Text, nullable=False),
     sa.Column("head_s", _Real),
     sa.Column("ttft_s", _Real),
     sa.Column("e2e_s", _Real),

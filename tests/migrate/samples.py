@@ -100,6 +100,6 @@ observations = st.builds(
         e2e_s=st.none() | _times,
         content_times=st.lists(_times, max_size=4).map(tuple),
     ),
-    attempts=st.integers(1, 9),
+    earlier=st.lists(_failures, max_size=2).map(tuple),
     raw=st.none() | st.binary(max_size=40),
 )
