@@ -18,18 +18,6 @@ _LENGTH = struct.Struct("!I")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Start:
-    """Gateway to mirror, the first message: the configuration as JSON, and the kind of run it begins.
-
-    The mirror answers with a ``MirrorStatus`` whose ``ready`` is true once the store is open, or ends with one line on
-    standard error and the exit code of its error.
-    """
-
-    config: str
-    kind: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Admitted:
     """Gateway to mirror: this request was sampled; its copy should leave now.
 
@@ -73,7 +61,7 @@ class MirrorStatus:
     values: dict[str, Any]
 
 
-Message = Start | Admitted | Answered | Counted | Control | MirrorStatus
+Message = Admitted | Answered | Counted | Control | MirrorStatus
 
 
 def encode(message: Message) -> bytes:

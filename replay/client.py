@@ -125,7 +125,7 @@ class _Read:
             if left < 0:
                 response.close()
                 return
-            if data.endswith(b"[DONE]\n\n") or data.endswith(b"[DONE]\r\n\r\n"):
+            if data.endswith((b"[DONE]\n\n", b"[DONE]\r\n\r\n")):
                 await _linger(response)
                 return
 

@@ -52,6 +52,8 @@ class Measured:
     """Gaps between successive content chunks."""
     output_tokens: int | None = None
     attempts: int = 1
+    reason: str = ""
+    """Why it was not sent, dropped or failed; ``breaker_open`` counts towards an outage of the candidate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +98,16 @@ class RuleResult:
     """The same quantity between the baseline and its repeat; ``None`` without repeats."""
     method: str = ""
     """The interval's method in words."""
+    missing: int = 0
+    """Pairs that this rule should have seen and could not; GO has to hold with each counted against the candidate."""
+    evidence_go: float | None = None
+    """Natural logarithm of the evidence that harm is below the margin; GO needs ``log(1/alpha)``."""
+    evidence_rollback: float | None = None
+    """The same for "above the margin"; ROLLBACK needs ``log(K/alpha)`` with K required rules."""
+    forecast_pairs: int | None = None
+    """Pairs still missing until GO, if they come as so far; ``None``: cannot be decided that way."""
+    forecast_hours: float | None = None
+    """The same in hours at the traffic of the run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,6 +18,10 @@ Share = Annotated[float, BeforeValidator(parse_share)]
 """0 to 1; written ``10 %`` or ``0.1``."""
 
 
+SLOW_BY_DEFINITION = 0.01
+"""Share of a backend's requests that are slower than its own p99."""
+
+
 class Section(BaseModel):
     """A part of a configuration: immutable, and it refuses words it does not know."""
 
@@ -27,14 +31,14 @@ class Section(BaseModel):
 class ShareRule(Section):
     """A share of requests may be worse by at most ``margin`` (percentage points)."""
 
-    margin: Share
+    margin: Share = Field(lt=1)
     required: bool = True
 
 
 class LimitRule(Section):
-    """A share of candidate requests may be at most ``limit``."""
+    """A share of candidate requests may be at most ``limit``, which is above the 1 % of a baseline against its own p99."""
 
-    limit: Share
+    limit: Share = Field(gt=SLOW_BY_DEFINITION)
     required: bool = True
 
 
@@ -49,7 +53,7 @@ class LatencyRule(Section):
 class DisagreementRule(Section):
     """Answers may differ by at most ``margin`` above the noise floor; ``similarity`` is the cosine floor of a text pair."""
 
-    margin: Share = 0.03
+    margin: Share = Field(default=0.03, lt=1)
     similarity: float = Field(default=0.85, ge=-1, le=1)
     required: bool = True
 
@@ -72,6 +76,9 @@ class Policy(Section):
     warmup: Duration = 900.0
     alpha: float = Field(default=0.05, gt=0, lt=0.5)
     minimum_coverage: Share = 0.98
+    trim_blocks: int = Field(default=3, ge=0)
+    """ROLLBACK has to hold without the candidate's worst blocks, this many (of 5 minutes, or a 288th of a shorter
+    ``minimum_span``): an incident is not a trend. A rehearsal trims none."""
     errors: ShareRule = ShareRule(margin=0.01)
     timeouts: ShareRule = ShareRule(margin=0.05)
     slow_share: LimitRule = LimitRule(limit=0.05)

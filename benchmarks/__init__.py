@@ -1,0 +1,1 @@
+"""Measurements that print tables; none of them is part of the installed packages."""

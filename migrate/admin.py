@@ -1,0 +1,67 @@
+"""The second listener: health, readiness, status, and the switch that stops mirroring at once.
+
+State changes by POST only, and not from a web page: browsers send ``Origin`` with every POST, people's tools do not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol
+
+import orjson
+from aiohttp import web
+
+SCHEMA = "llm-migrate/status/1"
+
+
+class Operated(Protocol):
+    """What the listener shows and switches."""
+
+    async def ready(self) -> tuple[bool, dict[str, Any]]:
+        """Whether clients may be sent here, and why not."""
+
+    def status(self) -> dict[str, Any]:
+        """Everything worth knowing, as a JSON object."""
+
+    def mirror(self, *, on: bool) -> None:
+        """Starts or stops mirroring; both may be said twice."""
+
+
+def application(operated: Operated) -> web.Application:
+    """The routes: ``/healthz``, ``/readyz``, ``/status``, ``POST /mirroring/stop``, ``POST /mirroring/start``."""
+
+    async def healthz(request: web.Request) -> web.Response:
+        return _json({"status": "ok"})
+
+    async def readyz(request: web.Request) -> web.Response:
+        ready, why = await operated.ready()
+        return _json({"ready": ready, **why}, status=200 if ready else 503)
+
+    async def status(request: web.Request) -> web.Response:
+        return _json({"schema": SCHEMA, **operated.status()})
+
+    def switch(*, on: bool) -> Callable[[web.Request], Awaitable[web.Response]]:
+        async def handle(request: web.Request) -> web.Response:
+            if _from_a_page(request):
+                return _json({"error": "requests from web pages are refused"}, status=403)
+            operated.mirror(on=on)
+            return _json({"mirroring": on})
+
+        return handle
+
+    app = web.Application()
+    app.router.add_get("/healthz", healthz)
+    app.router.add_get("/readyz", readyz)
+    app.router.add_get("/status", status)
+    app.router.add_post("/mirroring/stop", switch(on=False))
+    app.router.add_post("/mirroring/start", switch(on=True))
+    return app
+
+
+def _from_a_page(request: web.Request) -> bool:
+    return "Origin" in request.headers or request.headers.get("Sec-Fetch-Site", "none") != "none"
+
+
+def _json(value: dict[str, Any], *, status: int = 200) -> web.Response:
+    body = orjson.dumps(value, option=orjson.OPT_INDENT_2) + b"\n"
+    return web.Response(body=body, status=status, content_type="application/json")

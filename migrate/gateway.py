@@ -1,0 +1,280 @@
+"""The gateway: production's requests to the baseline, its answers back, byte for byte, and a tap beside them.
+
+What passes: any method and path; status, reason, end-to-end fields with order, duplicates and spelling; the
+content coding; every piece as it arrives; a chunked body stays chunked, with the trailers that its head announces;
+1xx heads; a body that the baseline breaks off is broken off for the client alike (closed or reset, never ended).
+What does not: protocol upgrades and CONNECT (501), chunk extensions. ``Expect: 100-continue`` is answered here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from http import HTTPStatus
+from time import monotonic
+
+import aiohttp
+from aiohttp import web
+from aiohttp.http import RawResponseMessage
+from aiohttp.streams import StreamReader
+
+from migrate.headers import Framing, origin_form, request_head, response_head, trailers
+from migrate.relay import ClientLeft, Exchange, framing_for, until_close
+from migrate.tap import Tap, Ticket
+from migrate.upstream import BaselineFailed, Call, Upstream
+from replay.exchange import Ending
+
+IDLE = 75.0
+"""Seconds that a client's idle connection stays open: longer than the baseline's own 5 s, so that a client which was
+tuned for the baseline never picks up a connection that we are closing."""
+
+_REPLAYABLE = 64 * 1024
+"""Bodies up to this size are read before they are sent, so that a stale connection can be replaced unseen."""
+
+_BROKEN = (aiohttp.ClientError, aiohttp.http.HttpProcessingError, OSError)
+"""What reading an answer raises when the baseline is at fault; time-outs and resets are OSError."""
+
+
+class _Sent(web.StreamResponse):
+    """Tells aiohttp that the answer is already on the wire, and whether the connection lives on."""
+
+    def __init__(self, *, keep: bool) -> None:
+        super().__init__()
+        self._keep_alive = keep
+
+    async def prepare(self, request: web.BaseRequest) -> None:
+        return None
+
+    async def write_eof(self, data: bytes = b"") -> None:
+        return None
+
+
+class Gateway:
+    """Handles requests for a low-level aiohttp server.
+
+    ``max_body``: bytes of a request that may be held; a longer one passes in pieces and is not mirrored.
+    """
+
+    def __init__(self, baseline: Upstream, tap: Tap, *, max_body: int) -> None:
+        self.baseline = baseline
+        self.tap = tap
+        self.closing = False
+        self.open = 0
+        """Requests in hand."""
+        self._idle = asyncio.Event()
+        self._limit = min(max_body, tap.shadow.max_request)
+        self._keep = _Sent(keep=True)
+        self._close = _Sent(keep=False)
+
+    def server(self) -> web.Server:
+        """The protocol factory to listen with. A client that leaves cancels its handler at once."""
+        return web.Server(
+            self.handle,
+            handler_cancellation=True,
+            access_log=None,
+            keepalive_timeout=IDLE,
+            auto_decompress=False,
+            max_line_size=64 * 1024,
+            max_field_size=64 * 1024,
+            max_headers=1024,
+        )
+
+    async def finish(self, within: float) -> bool:
+        """No answer keeps its connection from now on; waits until no request is open, at most ``within`` seconds.
+
+        Returns whether all of them ended.
+        """
+        self.closing = True
+        if not self.open:
+            return True
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._idle.wait(), within)
+        return not self.open
+
+    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Serves one request and, whatever happens, counts it once and hands its recording over."""
+        ticket = self.tap.admit(request.method, request.raw_path, request.raw_headers)
+        exchange = Exchange(request, ticket)
+        ending, detail = Ending.RESET, ""
+        self.open += 1
+        try:
+            response, ending, detail = await self._serve(exchange)
+            return response
+        except (asyncio.CancelledError, ClientLeft) as left:
+            ending, detail = Ending.CLIENT_LEFT, "the client closed the connection"
+            self.tap.counters["client_left"] += 1
+            if isinstance(left, asyncio.CancelledError):
+                raise
+            return self._close
+        finally:
+            self.open -= 1
+            if self.closing and not self.open:
+                self._idle.set()
+            exchange.stop()
+            if ticket is not None:
+                _settle(ticket, ending, detail)
+
+    async def _serve(self, exchange: Exchange) -> tuple[web.StreamResponse, Ending, str]:
+        request, ticket = exchange.request, exchange.ticket
+        if request.method == "CONNECT" or "websocket" in request.headers.get("Upgrade", "").lower():
+            return self._error(exchange, 501, "protocol upgrades do not pass"), Ending.RESET, "refused"
+        try:
+            await exchange.read(self._limit if ticket is not None else _REPLAYABLE)
+            if ticket is not None:
+                _fill(ticket, exchange)
+            call, message, payload = await self._ask(exchange)
+        except BaselineFailed as failed:
+            return self._error(exchange, failed.status, failed.message), failed.ending, failed.message
+        except web.RequestPayloadError as error:
+            return (
+                self._error(exchange, 400, f"the request's body is malformed ({error})"),
+                Ending.RESET,
+                "refused",
+            )
+        keep = (
+            request.keep_alive
+            and not self.closing
+            and framing_for(request, message) is not Framing.UNTIL_CLOSE
+        )
+        ending, detail = await self._relay(exchange, call, message, payload, keep=keep)
+        return self._keep if keep and ending is Ending.COMPLETE else self._close, ending, detail
+
+    async def _ask(self, exchange: Exchange) -> tuple[Call, RawResponseMessage, StreamReader]:
+        """Sends the request and waits for the answer's head. A stale connection is replaced once, unseen."""
+        call = await self._send(exchange, fresh=exchange.rest)
+        try:
+            return call, *await self._head(exchange, call)
+        except _BROKEN as error:
+            if exchange.rest or not call.stale:
+                raise self.baseline.explain(error) from error
+        call.close()
+        self.tap.counters["retried"] += 1
+        call = await self._send(exchange, fresh=True)
+        try:
+            return call, *await self._head(exchange, call)
+        except _BROKEN as error:
+            raise self.baseline.explain(error) from error
+
+    async def _send(self, exchange: Exchange, *, fresh: bool) -> Call:
+        """Puts the request on the wire; the tap looks at it once it has left."""
+        request, ticket = exchange.request, exchange.ticket
+        head = request_head(
+            request.method.encode(),
+            self.baseline.prefix + origin_form(request.raw_path.encode("utf-8", "surrogateescape")),
+            exchange.raw,
+            host=self.baseline.host,
+            length=exchange.length(),
+            chunked=exchange.chunked and exchange.rest,
+        )
+        parts = (head, exchange.body) if exchange.body and not exchange.rest else (head,)
+        if ticket is not None and not ticket.sent_at:
+            ticket.sent_at = monotonic()
+        call = exchange.call = await self.baseline.call(parts, bodiless=request.method == "HEAD", fresh=fresh)
+        if exchange.rest:
+            exchange.pump = asyncio.get_running_loop().create_task(exchange.upload(call))
+        if ticket is not None and not ticket.decided:
+            ticket.sent_at = call.sent_at
+            asyncio.get_running_loop().call_soon(ticket.offer)
+        return call
+
+    async def _head(self, exchange: Exchange, call: Call) -> tuple[RawResponseMessage, StreamReader]:
+        """The final head; 1xx heads before it are passed on, except the 100 that we answer ourselves."""
+        while True:
+            message, payload = await call.head()
+            if message.code == 101:
+                raise BaselineFailed(
+                    502, Ending.RESET, f"baseline {self.baseline.url} switched protocols unasked"
+                )
+            if message.code >= 200:
+                break
+            if message.code != 100 and exchange.request.version >= (1, 1):
+                exchange.write(_answer_head(message, Framing.NONE))
+        if not payload.is_eof():
+            call.limit_silence(self.baseline.total)
+        if exchange.ticket is not None:
+            exchange.ticket.offer()
+            exchange.ticket.head(monotonic(), message.code, message.raw_headers)
+        return message, payload
+
+    async def _relay(
+        self,
+        exchange: Exchange,
+        call: Call,
+        message: RawResponseMessage,
+        payload: StreamReader,
+        *,
+        keep: bool,
+    ) -> tuple[Ending, str]:
+        """Passes the answer on, head and body, and says how it ended."""
+        request = exchange.request
+        framing = framing_for(request, message)
+        chunked = framing is Framing.CHUNKED and request.method != "HEAD"
+        call.wire.keep_tail = chunked and "Trailer" in message.headers
+        exchange.write(_answer_head(message, framing, _connection(request, keep=keep)))
+        try:
+            await (exchange.pass_chunks if chunked else exchange.pass_bytes)(payload)
+        except _BROKEN as error:
+            return self._cut(exchange, call, error)
+        if call.wire.lost is not None and until_close(message):
+            return self._cut(exchange, call, call.wire.lost)
+        if chunked:
+            exchange.write(b"0\r\n%b\r\n" % (trailers(call.wire.tail) if call.wire.keep_tail else b""))
+        if exchange.pump is None or exchange.pump.done():
+            call.release()
+        return Ending.COMPLETE, ""
+
+    def _cut(self, exchange: Exchange, call: Call, error: BaseException) -> tuple[Ending, str]:
+        """The baseline broke off its answer: so does ours, in the same way, without an end."""
+        self.tap.counters["cut_short"] += 1
+        if isinstance(call.wire.lost, ConnectionResetError):
+            exchange.reset()
+        ending = Ending.TIMEOUT if isinstance(error, TimeoutError) else Ending.RESET
+        return ending, str(error) or type(error).__name__
+
+    def _error(self, exchange: Exchange, status: int, message: str) -> web.StreamResponse:
+        """An answer of our own, in OpenAI's shape, naming the gateway."""
+        self.tap.counters["gateway_errors"] += 1
+        request = exchange.request
+        body = _error_body(status, f"gateway (llm-migrate): {message}")
+        raw = ((b"Content-Type", b"application/json"), (b"Content-Length", b"%d" % len(body)))
+        keep = request.keep_alive and not self.closing and request.content.at_eof() and status >= 502
+        reason = HTTPStatus(status).phrase.encode()
+        connection = _connection(request, keep=keep)
+        head = response_head(status, reason, raw, framing=Framing.LENGTH, connection=connection)
+        with contextlib.suppress(ClientLeft):
+            exchange.write(head if request.method == "HEAD" else head + body)
+        return self._keep if keep else self._close
+
+
+def _fill(ticket: Ticket, exchange: Exchange) -> None:
+    """The body was read: the tap may have it, unless there is more than may be held."""
+    if exchange.rest:
+        ticket.refuse("too_large")
+    else:
+        ticket.body = exchange.body
+
+
+def _settle(ticket: Ticket, ending: Ending, detail: str) -> None:
+    if not ticket.sent_at:
+        ticket.refuse("incomplete")
+    ticket.offer()
+    ticket.end(monotonic(), ending, detail)
+
+
+def _answer_head(message: RawResponseMessage, framing: Framing, connection: bytes = b"") -> bytes:
+    reason = (message.reason or "").encode("utf-8", "surrogateescape")
+    return response_head(message.code, reason, message.raw_headers, framing=framing, connection=connection)
+
+
+def _connection(request: web.BaseRequest, *, keep: bool) -> bytes:
+    """Our own hop's ``Connection``: silent where HTTP's default already says it."""
+    if not keep:
+        return b"close"
+    return b"" if request.version >= (1, 1) else b"keep-alive"
+
+
+def _error_body(status: int, text: str) -> bytes:
+    return json.dumps(
+        {"error": {"message": text, "type": "gateway_error", "param": None, "code": status}}
+    ).encode()

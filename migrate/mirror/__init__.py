@@ -1,0 +1,1 @@
+"""The mirror process: copies to the candidate, baseline repeats, decoding, redaction and the store."""

@@ -1,0 +1,120 @@
+"""``python -m migrate.mirror --fd N``: the mirror process, started by the gateway.
+
+Standard input holds one JSON object, ``{"config": {…}, "kind": "shadow", "run": null}``: the configuration as
+``Config.model_dump(mode="json", by_alias=True)`` gives it, the kind of run, and the run to go on with after a restart
+(``null`` begins a new one). ``N`` is this process's end of a socket pair that carries ``migrate.channel`` frames.
+
+Once the store is open it sends ``MirrorStatus`` with ``ready`` true and ``run``, then one about every second. When it
+cannot start it writes one line to standard error and exits with the error's code. It ends, with everything written,
+after ``Control(stop=True)`` or when the channel closes because the gateway is gone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import gc
+import os
+import secrets
+import signal
+import socket
+import sys
+import time
+from typing import Any
+
+import orjson
+import uvloop
+
+from migrate.channel import Control, Frames, MirrorStatus, encode
+from migrate.config import Config
+from migrate.errors import MigrateError
+from migrate.mirror.mirror import Mirror
+from migrate.redact import Redactor
+from migrate.store import Store, Writer
+from replay.client import Client
+
+_NICENESS = 10
+_STATUS_S = 1.0
+_FLUSH_S = 15.0
+_SWITCH_S = 0.0005
+"""How long a decoding thread may keep the interpreter while a candidate's chunk waits to be timed."""
+
+
+def main() -> int:
+    """Reads what to do, runs until it is told to stop. Returns the exit code."""
+    parser = argparse.ArgumentParser(prog="migrate.mirror")
+    parser.add_argument("--fd", type=int, required=True)
+    fd = parser.parse_args().fd
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(
+            number, signal.SIG_IGN
+        )  # the gateway says when to stop, and a closed channel says it too
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    with contextlib.suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, 0, _NICENESS)
+    sys.setswitchinterval(_SWITCH_S)
+    start = orjson.loads(sys.stdin.buffer.read())
+    try:
+        uvloop.run(_run(socket.socket(fileno=fd), start))
+    except MigrateError as error:
+        print(f"migrate: {error}", file=sys.stderr)
+        return error.exit_code
+    return 0
+
+
+async def _run(sock: socket.socket, start: dict[str, Any]) -> None:
+    config = Config.model_validate(start["config"])
+    with Store.open(config.store.url, create=True) as store:
+        run = start["run"] or _begin(store, config, start["kind"])
+        writer = Writer(store, run)
+        async with Client() as client:
+            redactor = Redactor(config.redact, secrets.token_bytes(32))
+            mirror = Mirror(config, client=client, redactor=redactor, writer=writer)
+            gc.collect()
+            gc.freeze()
+            await _serve(sock, mirror, run)
+        flushed = await asyncio.to_thread(writer.close, _FLUSH_S)
+        if flushed:
+            store.end_run(run, at=time.time())
+        else:
+            print(f"migrate: the store took no more: {writer.status()['error']}", file=sys.stderr)
+
+
+def _begin(store: Store, config: Config, kind: str) -> str:
+    data = config.model_dump(mode="json", by_alias=True)
+    return store.begin_run(
+        kind=kind, config=data, policy=data["policy"], seed=secrets.randbits(32), at=time.time()
+    )
+
+
+async def _serve(sock: socket.socket, mirror: Mirror, run: str) -> None:
+    """Takes messages until the gateway says stop or is gone."""
+    reader, writer = await asyncio.open_unix_connection(sock=sock)
+    frames = Frames()
+
+    async def report() -> None:
+        ready = {"ready": True, "run": run}
+        while True:
+            writer.write(encode(MirrorStatus(values=ready | mirror.status())))
+            with contextlib.suppress(ConnectionError):
+                await writer.drain()
+            await asyncio.sleep(_STATUS_S)
+
+    reporting = asyncio.create_task(report())
+    stop = False
+    try:
+        while not stop and (data := await reader.read(2**20)):
+            for message in frames.feed(data):
+                mirror.take(message)
+                stop = stop or (isinstance(message, Control) and message.stop)
+    except ConnectionError:
+        pass
+    finally:
+        await mirror.drain()
+        reporting.cancel()
+        writer.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,61 @@
+"""The circuit breaker on the candidate. Pure: time comes in as an argument."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from replay.exchange import ErrorClass, Observation
+
+_REQUESTS_OWN = frozenset({ErrorClass.BAD_REQUEST, ErrorClass.CONTEXT_OVERFLOW})
+
+
+class State(StrEnum):
+    """Closed lets copies through, open stops them, half-open lets one probe through."""
+
+    CLOSED = "closed"
+    OPEN = "open"
+    HALF_OPEN = "half_open"
+
+
+class Breaker:
+    """Opens after ``failures`` in a row; after ``recovery`` seconds one probe decides whether it closes again."""
+
+    def __init__(self, *, failures: int, recovery: float) -> None:
+        self._limit, self._recovery = failures, recovery
+        self._in_a_row = 0
+        self._opened_at: float | None = None
+        self._probing = False
+
+    def state(self, now: float) -> State:
+        """What it is at ``now`` (seconds of one monotonic clock)."""
+        if self._opened_at is None:
+            return State.CLOSED
+        return State.HALF_OPEN if now - self._opened_at >= self._recovery else State.OPEN
+
+    def allow(self, now: float) -> bool:
+        """Whether a copy may leave now. In half-open the first one to ask is the probe."""
+        state = self.state(now)
+        if state is State.HALF_OPEN and not self._probing:
+            self._probing = True
+            return True
+        return state is State.CLOSED
+
+    def record(self, *, failed: bool, now: float) -> None:
+        """One copy has its outcome."""
+        self._probing = False
+        self._in_a_row = self._in_a_row + 1 if failed else 0
+        if not failed:
+            self._opened_at = None
+        elif self._opened_at is not None or self._in_a_row >= self._limit:
+            self._opened_at = now
+
+    def forget(self) -> None:
+        """A copy was cancelled by us; it says nothing about the candidate."""
+        self._probing = False
+
+
+def speaks_against(seen: Observation) -> bool:
+    """Whether an outcome is the backend's failure; a request that is wrong in itself is not."""
+    if not seen.outcome.failed:
+        return False
+    return seen.failure is None or seen.failure.error_class not in _REQUESTS_OWN

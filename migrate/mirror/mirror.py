@@ -1,0 +1,286 @@
+"""What happens to a sampled request: a copy to the candidate, perhaps a repeat to the baseline, and what came of both.
+
+Intent to treat: every admitted request ends with exactly one observation of the candidate, also when its copy was never
+sent, was cancelled or fell to a limit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter, OrderedDict
+from collections.abc import Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any
+
+from migrate.channel import Admitted, Answered, Control, Counted, Message
+from migrate.config import Backend, Config
+from migrate.mirror.adapt import call_for, model_names
+from migrate.mirror.breaker import Breaker, speaks_against
+from migrate.mirror.limits import Budget, RepeatGuard
+from migrate.mirror.retry import send_with_retries
+from migrate.redact import Redactor
+from migrate.sampling import digest, position
+from migrate.store import Writer
+from replay.client import Call, Client
+from replay.decoding import observe
+from replay.exchange import Arm, Failure, Observation, Outcome, Recording, Request
+
+_DRAIN_S = 10.0
+_REMEMBERED = 20_000
+"""Requests whose baseline answer is still awaited; older ones are forgotten, should an answer never come."""
+_UNDECODED = 128 * 2**20
+"""Bytes of recordings that may wait for the decoder."""
+_REPEATS_IN_FLIGHT = 4
+
+
+class Mirror:
+    """The state of one run. ``take`` never blocks; the work happens in tasks and in one decoding thread."""
+
+    def __init__(self, config: Config, *, client: Client, redactor: Redactor, writer: Writer) -> None:
+        self._config, self._client, self._redactor, self._writer = config, client, redactor, writer
+        breaker = config.policy.circuit_breaker
+        self._breaker = Breaker(failures=breaker.failures, recovery=breaker.recovery)
+        self._guard = RepeatGuard()
+        self._budget = Budget(config.candidate.limits) if config.candidate else None
+        self._candidate_key = config.candidate.api_key() if config.candidate else None
+        self._baseline_key = config.baseline.api_key()
+        self._names = model_names(config.baseline, config.candidate) if config.candidate else {}
+        self._requests: OrderedDict[str, Request] = OrderedDict()
+        self._copies: set[asyncio.Task[None]] = set()
+        self._answers: set[asyncio.Task[None]] = set()
+        self._repeats: set[asyncio.Task[None]] = set()
+        self._decoder = ThreadPoolExecutor(1, thread_name_prefix="decoder")
+        self._undecoded = 0
+        self._repeats_refused = False
+        self._mirroring = True
+        self._stop_reason = "shutdown"
+        self.counters: Counter[str] = Counter()
+
+    def take(self, message: Message) -> None:
+        """One message of the gateway."""
+        if isinstance(message, Admitted):
+            self._admitted(message.request)
+        elif isinstance(message, Answered):
+            self._answered(message)
+        elif isinstance(message, Counted):
+            self._writer.counters(message.counters)
+        elif isinstance(message, Control):
+            self._control(message)
+
+    def status(self) -> dict[str, Any]:
+        """For ``/status``: what the mirror does right now."""
+        self._writer.counters(self.counters)
+        return {
+            "counters": dict(self.counters),
+            "in_flight": len(self._copies),
+            "repeats_in_flight": len(self._repeats),
+            "breaker": self._breaker.state(time.monotonic()).value,
+            "repeats_paused": self._guard.reason if self._guard.paused(time.time()) else None,
+            "idle_resets": self._client.idle_resets,
+            "store": self._writer.status(),
+        }
+
+    async def drain(self) -> None:
+        """Lets copies in flight finish for a while, cancels the rest, and decodes what is left."""
+        if self._copies:
+            await asyncio.wait(self._copies, timeout=_DRAIN_S)
+        await asyncio.gather(*self._answers, return_exceptions=True)
+        self._cancel("shutdown")
+        await asyncio.gather(*self._copies, *self._repeats, return_exceptions=True)
+        await asyncio.to_thread(self._decoder.shutdown)
+        self._writer.counters(self.counters)
+
+    def _control(self, message: Control) -> None:
+        self._mirroring = message.mirroring
+        if not message.mirroring:
+            self._cancel("paused")
+
+    def _cancel(self, reason: str) -> None:
+        self._stop_reason = reason
+        for task in (*self._copies, *self._repeats):
+            task.cancel()
+
+    def _admitted(self, request: Request) -> None:
+        self.counters["admitted"] += 1
+        self._requests[request.id] = request
+        while len(self._requests) > _REMEMBERED:
+            self._requests.popitem(last=False)
+        candidate = self._config.candidate
+        if candidate is None or not candidate.outside:
+            self._decoder.submit(self._keep_request, request)  # nothing about the copy depends on redaction
+            asked = request
+        else:
+            asked = self._keep_request(request)
+        if candidate is None or self._budget is None:
+            return
+        changed = asked.body is not request.body
+        reason = self._refusal(candidate, self._budget, changed)
+        if reason:
+            self._not_sent(request, reason)
+            return
+        note = "redacted_copy" if changed else ""
+        call = call_for(
+            asked, candidate, names=self._names, key=self._candidate_key, shadow=self._config.shadow
+        )
+        self._budget.in_flight += 1
+        _spawn(self._copies, self._copy(request, call, self._budget, note))
+
+    def _keep_request(self, request: Request) -> Request:
+        """Stores a request as it may be stored, and returns it so."""
+        redacted, _ = self._redactor.request(request)
+        if not self._writer.offer(redacted):
+            self.counters["store_refused"] += 1
+        return redacted
+
+    def _refusal(self, candidate: Backend, budget: Budget, changed: bool) -> str | None:
+        """Why no copy of a request may leave now. The breaker is asked last: asking may use up its one probe."""
+        if not self._mirroring:
+            return "paused"
+        if changed and candidate.outside and not self._config.shadow.send_redacted:
+            return "redaction_would_change"
+        if refusal := budget.refusal(time.time()):
+            return refusal
+        return None if self._breaker.allow(time.monotonic()) else "breaker_open"
+
+    def _not_sent(self, request: Request, reason: str) -> None:
+        self.counters[f"not_sent.{reason}"] += 1
+        self._store(
+            Observation(
+                request_id=request.id,
+                arm=Arm.CANDIDATE,
+                at=time.time(),
+                outcome=Outcome.NOT_SENT,
+                reason=reason,
+            )
+        )
+
+    async def _copy(self, request: Request, call: Call, budget: Budget, note: str) -> None:
+        at = time.time()
+
+        async def send() -> Recording:
+            budget.sent(time.time())
+            return await self._client.send(call)
+
+        try:
+            recording, earlier = await send_with_retries(send, self._config.shadow.retry)
+        except asyncio.CancelledError:
+            self._breaker.forget()
+            self._not_sent(request, self._stop_reason)
+            return
+        finally:
+            budget.in_flight -= 1
+        self.counters["copies"] += 1
+        seen = await self._decoded(recording, request, Arm.CANDIDATE, at, earlier, note)
+        self._breaker.record(failed=speaks_against(seen), now=time.monotonic())
+        budget.spend(_tokens(seen, call), time.time())
+
+    def _answered(self, message: Answered) -> None:
+        request = self._requests.pop(message.request_id, None)
+        if request is None:
+            self.counters["answers_without_request"] += 1
+            return
+        recording = message.recording
+        head_s = None if recording.head_at is None else recording.head_at - recording.sent_at
+        self._guard.saw(status=recording.status, head_s=head_s, now=time.time())
+        _spawn(self._answers, self._baseline(message, request))
+
+    async def _baseline(self, message: Answered, request: Request) -> None:
+        seen = await self._decoded(message.recording, request, Arm.BASELINE, message.at, (), "")
+        reason = self._repeat_refusal(request, seen)
+        if reason is None:
+            _spawn(self._repeats, self._repeat(request))
+        elif reason != "not_drawn":
+            self.counters[f"repeats_skipped.{reason}"] += 1
+
+    def _repeat_refusal(self, request: Request, seen: Observation) -> str | None:
+        shadow = self._config.shadow
+        if (
+            self._config.candidate is None
+            or position(digest(f"repeat:{request.id}")) >= shadow.repeat_baseline
+        ):
+            return "not_drawn"
+        if seen.outcome is not Outcome.OK:
+            return "baseline_failed"
+        if not self._mirroring:
+            return "paused"
+        if self._repeats_refused:
+            return "no_key"
+        if self._guard.paused(time.time()):
+            return "baseline_busy"
+        return "in_flight_limit" if len(self._repeats) >= _REPEATS_IN_FLIGHT else None
+
+    async def _repeat(self, request: Request) -> None:
+        backend, at = self._config.baseline, time.time()
+        call = call_for(request, backend, names={}, key=self._baseline_key, shadow=self._config.shadow)
+        recording = await self._client.send(call)
+        if recording.status in (401, 403):
+            self._repeats_refused = True
+            self.counters["repeats_skipped.no_key"] += 1
+            return
+        head_s = None if recording.head_at is None else recording.head_at - recording.sent_at
+        self._guard.saw(status=recording.status, head_s=head_s, now=time.time())
+        self.counters["repeats"] += 1
+        await self._decoded(recording, request, Arm.BASELINE_REPEAT, at, (), "")
+
+    async def _decoded(
+        self,
+        recording: Recording,
+        request: Request,
+        arm: Arm,
+        at: float,
+        earlier: tuple[Failure, ...],
+        note: str,
+    ) -> Observation:
+        """Decodes, redacts and stores in the decoding thread. Beyond its bound only the fact of an answer is kept."""
+        size = sum(len(data) for _, data in recording.chunks)
+        if self._undecoded + size > _UNDECODED:
+            self.counters["decoder_full"] += 1
+            return self._dropped(request, arm, at)
+        self._undecoded += size
+        try:
+            loop = asyncio.get_running_loop()
+            work = (recording, request, arm, at, earlier, note)
+            return await loop.run_in_executor(self._decoder, self._observed, *work)
+        finally:
+            self._undecoded -= size
+
+    def _dropped(self, request: Request, arm: Arm, at: float) -> Observation:
+        dropped = Outcome.MIRROR_DROPPED
+        seen = Observation(request_id=request.id, arm=arm, at=at, outcome=dropped, reason="decoder_full")
+        self._store(seen)
+        return seen
+
+    def _observed(
+        self,
+        recording: Recording,
+        request: Request,
+        arm: Arm,
+        at: float,
+        earlier: tuple[Failure, ...],
+        note: str,
+    ) -> Observation:
+        seen = observe(recording, request_id=request.id, arm=arm, at=at, path=request.path, earlier=earlier)
+        seen = replace(seen, reason=note or seen.reason)
+        self._store(self._redactor.observation(seen))
+        return seen
+
+    def _store(self, seen: Observation) -> None:
+        if not self._writer.offer(seen):
+            self.counters["store_refused"] += 1
+
+
+def _spawn(tasks: set[asyncio.Task[None]], work: Coroutine[Any, Any, None]) -> None:
+    """Starts a task that cannot be collected while it runs."""
+    task = asyncio.create_task(work)
+    tasks.add(task)
+    task.add_done_callback(tasks.discard)
+
+
+def _tokens(seen: Observation, call: Call) -> int:
+    """Tokens that a copy cost: as the server says, else estimated at four bytes each."""
+    usage = seen.answer.usage if seen.answer else None
+    if usage and usage.prompt_tokens is not None and usage.completion_tokens is not None:
+        return usage.prompt_tokens + usage.completion_tokens
+    return (len(call.body) + len(seen.raw or b"")) // 4

@@ -1,0 +1,170 @@
+"""One exchange on its way through the gateway: the client's body up, the baseline's answer down, piece by piece.
+
+A slow reader on either side slows the other: every write waits for the transport's buffer (64 KiB) to drain.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import struct
+from time import monotonic
+
+import aiohttp
+from aiohttp import web
+from aiohttp.http import RawResponseMessage, StreamWriter
+from aiohttp.streams import StreamReader
+
+from migrate.headers import Framing
+from migrate.tap import Ticket
+from migrate.upstream import Call
+
+_RESET_ON_CLOSE = struct.pack("ii", 1, 0)
+
+
+class ClientLeft(Exception):
+    """Nobody reads the answer any more."""
+
+
+class Exchange:
+    """One request of one client: what was read of it, the call that serves it, and where the answer goes.
+
+    ``rest``: more of the body is to come than was read. ``chunked``: the client frames its body in chunks.
+    """
+
+    __slots__ = ("body", "call", "chunked", "pump", "raw", "request", "rest", "ticket")
+
+    def __init__(self, request: web.BaseRequest, ticket: Ticket | None) -> None:
+        self.request = request
+        self.raw = request.raw_headers
+        self.ticket = ticket
+        self.body = b""
+        self.rest = False
+        self.chunked = "Transfer-Encoding" in request.headers
+        self.call: Call | None = None
+        self.pump: asyncio.Task[None] | None = None
+
+    def write(self, data: bytes) -> None:
+        """Queues bytes for the client. Raises ClientLeft."""
+        transport = self.request.transport
+        if transport is None or transport.is_closing():
+            raise ClientLeft
+        transport.write(data)
+
+    async def drain(self) -> None:
+        """Waits while the client is slower than the baseline. Raises ClientLeft."""
+        if self.request.protocol.writing_paused:
+            try:
+                await self.request.writer.drain()
+            except ConnectionError:
+                raise ClientLeft from None
+
+    async def read(self, limit: int) -> None:
+        """Reads the body; what is longer than ``limit`` bytes is left for ``upload``."""
+        payload = self.request.content
+        if payload.at_eof():
+            return
+        if (
+            self.request.version >= (1, 1)
+            and self.request.headers.get("Expect", "").lower() == "100-continue"
+        ):
+            self.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        length = self.request.content_length
+        if length is not None and length > limit:
+            self.rest = True
+            return
+        pieces: list[bytes] = []
+        size = 0
+        while not (payload.at_eof() or self.rest):
+            pieces.append(await payload.readany())
+            size += len(pieces[-1])
+            self.rest = size > limit
+        self.body = b"".join(pieces)
+
+    def length(self) -> int | None:
+        """The body's size to tell the baseline; ``None`` when there is no body or it goes in chunks."""
+        if self.chunked:
+            return None if self.rest else len(self.body)
+        return self.request.content_length
+
+    async def upload(self, call: Call) -> None:
+        """Passes on a body that was not read whole, as it arrives and no faster than the baseline takes it."""
+        writer = StreamWriter(call.wire, asyncio.get_running_loop())
+        payload = self.request.content
+        piece = self.body
+        try:
+            while piece or not payload.at_eof():
+                if piece:
+                    await writer.write(chunk(piece) if self.chunked else piece)
+                    await writer.drain()
+                piece = await payload.readany()
+            if self.chunked:
+                await writer.write(b"0\r\n\r\n")
+            call.wire.start_timeout()
+        except Exception as error:  # noqa: BLE001 - whichever side failed, the reader of the answer is told
+            if not call.wire.received:
+                call.wire.set_exception(aiohttp.ClientOSError(str(error)))
+
+    async def pass_chunks(self, payload: StreamReader) -> None:
+        """The answer chunk by chunk, as the baseline cut it. The end is left to write."""
+        ticket = self._recording()
+        while True:
+            data, ended = await payload.readchunk()
+            if data:
+                if ticket is not None:
+                    ticket.feed(monotonic(), data)
+                self.write(chunk(data))
+                await self.drain()
+            elif not ended:
+                return
+
+    async def pass_bytes(self, payload: StreamReader) -> None:
+        """The answer read by read: a body of stated length, or one that ends with its connection."""
+        ticket = self._recording()
+        while not payload.at_eof():
+            data = await payload.readany()
+            if data:
+                if ticket is not None:
+                    ticket.feed(monotonic(), data)
+                self.write(data)
+                await self.drain()
+
+    def reset(self) -> None:
+        """Makes the coming close of the client's connection a reset, as the baseline's was."""
+        transport = self.request.transport
+        if transport is not None:
+            with contextlib.suppress(OSError):
+                plug = transport.get_extra_info("socket")
+                plug.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
+
+    def stop(self) -> None:
+        """Ends what still runs upstream. Does nothing to a call that was released."""
+        if self.pump is not None:
+            self.pump.cancel()
+        if self.call is not None:
+            self.call.close()
+
+    def _recording(self) -> Ticket | None:
+        return self.ticket if self.ticket is not None and self.ticket.recording else None
+
+
+def chunk(data: bytes) -> bytes:
+    """One chunk of a chunked body."""
+    return b"%x\r\n%b\r\n" % (len(data), data)
+
+
+def framing_for(request: web.BaseRequest, message: RawResponseMessage) -> Framing:
+    """How this client can tell the end of this answer."""
+    if message.code in (204, 304) or message.code < 200:
+        return Framing.NONE
+    if message.chunked:
+        return Framing.CHUNKED if request.version >= (1, 1) else Framing.UNTIL_CLOSE
+    if "Content-Length" in message.headers or request.method == "HEAD":
+        return Framing.LENGTH
+    return Framing.UNTIL_CLOSE
+
+
+def until_close(message: RawResponseMessage) -> bool:
+    """Whether the baseline ends this body by closing, so that only the way it closed tells a whole one from a cut."""
+    return not message.chunked and "Content-Length" not in message.headers

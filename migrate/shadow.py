@@ -1,0 +1,294 @@
+"""One run of the gateway: listeners, the mirror process beside them, signals, and an orderly end.
+
+Order of starting: addresses are taken, the mirror opens the store, then clients are let in. Order of ending: no new
+connections, streams finish within the grace time, counters and the store are flushed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+from aiohttp import web
+
+from migrate import __version__, admin
+from migrate.channel import Counted
+from migrate.config import Config
+from migrate.errors import ConfigError
+from migrate.gateway import Gateway
+from migrate.supervisor import Mirror, Say
+from migrate.tap import OUTCOMES, Tap
+from migrate.upstream import Upstream
+
+FLUSH = 20.0
+"""Seconds that the mirror gets to write what it holds when a run ends."""
+
+_COUNT_EVERY = 2.0
+_PROGRESS_EVERY = 10.0
+_REACHABLE_FOR = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """What one run is asked to do. ``kind``: ``shadow``, or ``capture`` (no candidate)."""
+
+    config: Config
+    kind: str
+    duration: float | None = None
+    """Seconds after which it ends by itself; ``None`` runs until it is told to stop."""
+    quiet: bool = False
+    """Only say what goes wrong."""
+    progress: bool = False
+    """Also say how far it is, now and then."""
+    mirror: Sequence[str] = (sys.executable, "-m", "migrate.mirror", "--fd", "{fd}")
+    """The command of the mirror process."""
+
+
+class Operation:
+    """The running parts, and what the admin listener sees of them."""
+
+    def __init__(self, run: Run, gateway: Gateway, mirror: Mirror) -> None:
+        self.run = run
+        self.gateway = gateway
+        self.mirror_process = mirror
+        self.started = time.monotonic()
+        self._reachable: tuple[float, str | None] = (-_REACHABLE_FOR, None)
+
+    async def ready(self) -> tuple[bool, dict[str, Any]]:
+        """Clients may come while the baseline takes connections. A mirror that is down is shown and keeps nobody away:
+        production needs no mirror."""
+        at, problem = self._reachable
+        if time.monotonic() - at >= _REACHABLE_FOR:
+            problem = await self.gateway.baseline.reachable()
+            self._reachable = (time.monotonic(), problem)
+        if self.gateway.closing:
+            problem = "the gateway is shutting down"
+        return problem is None, {"problem": problem, "mirror": "up" if self.mirror_process.up else "down"}
+
+    def status(self) -> dict[str, Any]:
+        """Counters and states as they stand."""
+        mirror, config = self.mirror_process, self.run.config
+        now = time.monotonic()
+        return {
+            "version": __version__,
+            "run": mirror.run,
+            "kind": self.run.kind,
+            "uptime_s": round(now - self.started, 3),
+            "baseline": config.baseline.url,
+            "candidate": config.candidate.url if config.candidate else None,
+            "percent": round(config.shadow.percent * 100, 6),
+            "mirroring": self.gateway.tap.mirroring,
+            "open_requests": self.gateway.open,
+            "counters": dict(self.gateway.tap.counters),
+            "mirror": {
+                "up": mirror.up,
+                "restarts": mirror.restarts,
+                "age_s": None if mirror.heard_at is None else round(now - mirror.heard_at, 3),
+                **mirror.status,
+            },
+        }
+
+    def mirror(self, *, on: bool) -> None:
+        """The kill switch: from the next request on nothing is mirrored, and copies in flight are cancelled."""
+        self.gateway.tap.mirroring = on
+        self.mirror_process.control(mirroring=on)
+
+
+def execute(run: Run, say: Say) -> int:
+    """Runs until told to stop. Returns the exit code: 0, or 130 after Ctrl-C.
+
+    ``say`` takes lines for the person who watches. Raises ConfigError before anything listens, and MirrorFailed when
+    the store cannot be opened.
+    """
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        return runner.run(_execute(run, say))
+
+
+async def _execute(run: Run, say: Say) -> int:
+    config = run.config
+    stop = _stop_on_signals()
+    async with contextlib.AsyncExitStack() as stack:
+        client_side = stack.enter_context(_bound(config.gateway.listen, "gateway.listen"))
+        admin_side = stack.enter_context(_bound(config.gateway.admin, "gateway.admin"))
+        upstream = Upstream(config.baseline)
+        stack.push_async_callback(upstream.close)
+        mirror = Mirror(
+            run.mirror,
+            initial=lambda found: mirror_input(run, found),
+            queue=config.shadow.queue,
+            say=say,
+        )
+        gateway = Gateway(upstream, Tap(config.shadow, mirror.send), max_body=config.gateway.max_body)
+        operation = Operation(run, gateway, mirror)
+        try:
+            await mirror.start()
+            await _serve(operation, client_side, admin_side, stop, _silent if run.quiet else say)
+        finally:
+            await mirror.stop(FLUSH)
+    return stop.result() if stop.done() else 0
+
+
+async def _serve(
+    operation: Operation,
+    client_side: socket.socket,
+    admin_side: socket.socket,
+    stop: asyncio.Future[int],
+    say: Say,
+) -> None:
+    """Lets clients in until ``stop``, then lets them out."""
+    run, gateway = operation.run, operation.gateway
+    runner = web.AppRunner(admin.application(operation), access_log=None)
+    await runner.setup()
+    server = gateway.server()
+    try:
+        listener = await _listening(
+            asyncio.get_running_loop().create_server(server, sock=client_side, backlog=1024), "gateway.listen"
+        )
+        await _listening(web.SockSite(runner, admin_side).start(), "gateway.admin")
+        _announce(operation, client_side, admin_side, say)
+        problem = await gateway.baseline.reachable()
+        if problem:
+            say(f"warning: {problem}; clients get an error until it answers")
+        chores = asyncio.create_task(_chores(operation, say))
+        await asyncio.wait((stop,), timeout=run.duration)
+        await _drain(gateway, server, listener, run.config.gateway.grace, say)
+        chores.cancel()
+        await asyncio.gather(chores, return_exceptions=True)
+    finally:
+        await runner.cleanup()
+    operation.mirror_process.send(Counted(counters=dict(gateway.tap.counters)))
+    say(_summary(gateway.tap.counters))
+
+
+async def _drain(
+    gateway: Gateway, server: web.Server, listener: asyncio.Server, grace: float, say: Say
+) -> None:
+    """No new connections; open requests get ``grace`` seconds; what is left then is cut."""
+    gateway.closing = True
+    listener.close()
+    server.pre_shutdown()
+    until = time.monotonic() + grace
+    if gateway.open:
+        say(
+            f"stopping: {gateway.open} open requests may finish within {grace:g} s (Ctrl-C again stops at once)"
+        )
+    while gateway.open and time.monotonic() < until:
+        await asyncio.sleep(0.02)
+    await server.shutdown(0.1)
+
+
+async def _chores(operation: Operation, say: Say) -> None:
+    """Counters to the store and a line to the terminal, regularly."""
+    tap = operation.gateway.tap
+    sent: dict[str, int] = {}
+    shown = time.monotonic()
+    while True:
+        await asyncio.sleep(_COUNT_EVERY)
+        if (
+            tap.counters != sent
+            and operation.mirror_process.send(Counted(counters=dict(tap.counters))) is None
+        ):
+            sent = dict(tap.counters)
+        if operation.run.progress and time.monotonic() - shown >= _PROGRESS_EVERY:
+            shown = time.monotonic()
+            say(_summary(tap.counters) + ("" if operation.mirror_process.up else " · mirror down"))
+
+
+def _announce(operation: Operation, client_side: socket.socket, admin_side: socket.socket, say: Say) -> None:
+    run, config = operation.run, operation.run.config
+    url = f"http://{_address(admin_side)}"
+    say(f"gateway on http://{_address(client_side)} passes to the baseline {config.baseline.url}")
+    whom = f"mirrors to the candidate {config.candidate.url}" if config.candidate else "is captured"
+    share, paths = f"{config.shadow.percent * 100:g} %", ", ".join(config.shadow.paths)
+    say(f"{share} of {paths} {whom}, sampled by {config.shadow.sample_by}")
+    say(f"run {operation.mirror_process.run} goes into {config.store.url}")
+    say(f"status: {url}/status · stop mirroring at once: curl -X POST {url}/mirroring/stop")
+    if run.duration is not None:
+        say(f"ends by itself after {run.duration:g} s")
+
+
+def _summary(counters: dict[str, int]) -> str:
+    """Counters in one line, the reasons that occurred."""
+    reasons = [f"{name} {counters[name]:,}" for name in OUTCOMES if name != "mirrored" and counters[name]]
+    rest = f" · {' · '.join(reasons)}" if reasons else ""
+    return f"passed {counters['passed']:,} · mirrored {counters['mirrored']:,}{rest}"
+
+
+def mirror_input(run: Run, found: str | None) -> bytes:
+    """What the mirror process reads first: its configuration, and the run to go on with after a restart."""
+    config = run.config.model_dump(mode="json", by_alias=True)
+    return orjson.dumps({"config": config, "kind": run.kind, "run": found})
+
+
+def _silent(line: str) -> None:
+    """What goes well goes unsaid."""
+
+
+def _bound(address: str, key: str) -> socket.socket:
+    """A socket on that address, not listening yet. Raises ConfigError in one line when it cannot be had."""
+    host, _, port = address.rpartition(":")
+    try:
+        found = socket.getaddrinfo(
+            host.strip("[]"), int(port), type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+        family, kind, protocol, _, where = found[0]
+        plug = socket.socket(family, kind, protocol)
+        plug.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        plug.bind(where)
+    except OSError as error:
+        raise _cannot_listen(error, key, address) from error
+    return plug
+
+
+async def _listening(work: Any, key: str) -> Any:
+    try:
+        return await work
+    except OSError as error:
+        raise _cannot_listen(error, key, "") from error
+
+
+def _cannot_listen(error: OSError, key: str, address: str) -> ConfigError:
+    if error.errno == errno.EADDRINUSE:
+        return ConfigError(f"{key}: {address} is in use by another process; stop it, or choose another port")
+    return ConfigError(f"{key}: cannot listen on {address} ({error.strerror or error})")
+
+
+def _address(plug: socket.socket) -> str:
+    host, port = plug.getsockname()[:2]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _stop_on_signals() -> asyncio.Future[int]:
+    """A future that the first signal completes with the exit code. A second Ctrl-C ends the process at once."""
+    loop = asyncio.get_running_loop()
+    stop: asyncio.Future[int] = loop.create_future()
+
+    def stopped(code: int) -> None:
+        if not stop.done():
+            stop.set_result(code)
+        elif code:
+            os._exit(code)
+
+    loop.add_signal_handler(signal.SIGTERM, stopped, 0)
+    loop.add_signal_handler(signal.SIGHUP, stopped, 0)
+    loop.add_signal_handler(signal.SIGINT, stopped, 130)
+    return stop
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """uvloop where it exists."""
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop

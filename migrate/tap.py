@@ -1,0 +1,260 @@
+"""The tap beside the client's answer: decides what is mirrored, hands it over without waiting, and counts each request once.
+
+Nothing here can fail, delay or change an answer. The decision is made after the request has left for the baseline; a
+message that the channel does not take at once is dropped and counted by its reason.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+
+from migrate.channel import Admitted, Answered, Message
+from migrate.config import Shadow
+from migrate.headers import RawHeaders, decoded, for_mirror, without_credentials
+from migrate.sampling import body_key, digest, header_key, position, stateful_reason
+from replay.exchange import JSON, Ending, Headers, Recording, Request
+from replay.recorder import Recorder
+
+log = logging.getLogger("migrate")
+
+OUTCOMES = (
+    "mirrored",
+    "not_eligible",
+    "not_sampled",
+    "not_json",
+    "too_large",
+    "incomplete",
+    "stateful",
+    "paused",
+    "queue_full",
+    "mirror_down",
+    "tap_failed",
+)
+"""What becomes of a passed request, each request exactly once; together they sum to ``passed``.
+
+``incomplete``: its body never arrived whole. ``tap_failed``: a defect of ours, logged.
+"""
+
+EVENTS = (
+    "passed",
+    "gateway_errors",
+    "retried",
+    "client_left",
+    "cut_short",
+    "answers_dropped",
+    "answers_oversize",
+)
+"""Counted beside the outcomes: requests, answers the gateway had to give itself, retries of stale connections, clients
+that left, answers that ended early, and answers whose recording was lost."""
+
+Sink = Callable[[Message], str | None]
+"""Takes a message at once and returns ``None``, or does not take it and returns why (``queue_full``, ``mirror_down``)."""
+
+
+class Tap:
+    """Sampling and counting for one gateway.
+
+    ``sink`` never blocks. ``counters`` holds every outcome and event from the start, at 0.
+    """
+
+    def __init__(self, shadow: Shadow, sink: Sink) -> None:
+        self.shadow = shadow
+        self.sink = sink
+        self.mirroring = True
+        self.counters: dict[str, int] = dict.fromkeys((*EVENTS, *OUTCOMES), 0)
+        self.limit = shadow.max_request
+        self._paths = frozenset(shadow.paths)
+        self._by_header = shadow.sample_by.startswith("header:")
+        self._header = shadow.sample_by.removeprefix("header:").lower() if self._by_header else ""
+        self._held = 0
+
+    def admit(self, method: str, target: str, raw: RawHeaders) -> Ticket | None:
+        """Called when a head has been read. ``None`` when the request is already counted as not mirrored."""
+        self.counters["passed"] += 1
+        outcome = self._refusal(method, target)
+        if outcome:
+            self.counters[outcome] += 1
+            return None
+        return Ticket(self, target, raw)
+
+    def _refusal(self, method: str, target: str) -> str | None:
+        if method != "POST" or target.partition("?")[0] not in self._paths:
+            return "not_eligible"
+        if not self.mirroring:
+            return "paused"
+        return None if self.shadow.percent else "not_sampled"
+
+    def hold(self, size: int) -> bool:
+        """Reserves memory for unfinished recordings, all together bounded by ``shadow.queue``. False when it is full."""
+        if self._held + size > self.shadow.queue:
+            return False
+        self._held += size
+        return True
+
+    def let_go(self, size: int) -> None:
+        """Gives reserved memory back."""
+        self._held -= size
+
+    def key(self, raw: RawHeaders, body: JSON, request_id: str) -> str:
+        """The sampling key of a request."""
+        by = self.shadow.sample_by
+        found = header_key(by, {k.lower(): v for k, v in decoded(raw)}) if self._by_header else None
+        return found or body_key(by, body, request_id)
+
+    def request(self, ticket: Ticket, request_id: str, conversation: str) -> Request:
+        """What the mirror gets to see of a request: no credentials."""
+        return Request(
+            id=request_id,
+            at=time.time(),
+            method="POST",
+            path=without_credentials(ticket.target),
+            headers=for_mirror(ticket.raw, also=self._header),
+            body=ticket.body,
+            conversation=conversation,
+        )
+
+
+class Ticket:
+    """One eligible request on its way: first decided, then, when mirrored, recorded."""
+
+    __slots__ = (
+        "_asked_at",
+        "_recorder",
+        "_request_id",
+        "_size",
+        "_tap",
+        "body",
+        "decided",
+        "raw",
+        "sent_at",
+        "target",
+    )
+
+    def __init__(self, tap: Tap, target: str, raw: RawHeaders) -> None:
+        self._tap = tap
+        self.target = target
+        self.raw = raw
+        self.body = b""
+        self.decided = False
+        self.sent_at = 0.0
+        self._asked_at = 0.0
+        self._request_id = ""
+        self._recorder: Recorder | None = None
+        self._size = 0
+
+    @property
+    def recording(self) -> bool:
+        """Whether the answer is wanted."""
+        return self._recorder is not None
+
+    def refuse(self, outcome: str) -> None:
+        """Not mirrored, for a reason that the gateway saw. Nothing happens once it is decided."""
+        if not self.decided:
+            self.decided = True
+            self._tap.counters[outcome] += 1
+
+    def offer(self) -> None:
+        """Decides once, and hands the request over when it is to be mirrored. Never raises."""
+        if self.decided:
+            return
+        try:
+            outcome = self._decide()
+        except Exception:
+            log.exception("the tap failed on a request; it is not mirrored")
+            outcome = "tap_failed"
+        self.refuse(outcome)
+
+    def _decide(self) -> str:
+        tap = self._tap
+        if not tap.mirroring:
+            return "paused"
+        body = parsed(self.body)
+        if body is None:
+            return "not_json"
+        request_id = os.urandom(16).hex()
+        conversation = digest(tap.key(self.raw, body, request_id))
+        wanted = position(conversation)
+        if wanted >= tap.shadow.percent:
+            return "not_sampled"
+        if stateful_reason(body):
+            return "stateful"
+        request = tap.request(self, request_id, conversation)
+        refused = tap.sink(Admitted(request=request, wanted=wanted))
+        if refused:
+            return refused
+        self._asked_at = request.at
+        self._request_id = request_id
+        self._recorder = Recorder(self.sent_at or time.monotonic(), limit=tap.shadow.max_answer)
+        return "mirrored"
+
+    def head(self, at: float, status: int, raw: RawHeaders) -> None:
+        """The baseline's head arrived."""
+        if self._recorder is not None:
+            self._recorder.head(at, status, _answer_headers(raw))
+
+    def feed(self, at: float, data: bytes) -> None:
+        """A piece of the baseline's body arrived. Beyond a bound the recording is given up and its memory freed."""
+        recorder = self._recorder
+        if recorder is None:
+            return
+        if self._tap.hold(len(data)):
+            self._size += len(data)
+            if recorder.feed(at, data):
+                return
+        self._give_up(recorder, at)
+
+    def end(self, at: float, ending: Ending, detail: str = "") -> None:
+        """The exchange is over. Hands over what was recorded, or, when that does not fit, the mere fact."""
+        recorder, self._recorder = self._recorder, None
+        if recorder is None:
+            return
+        recording = recorder.end(at, ending, detail)
+        self._tap.let_go(self._size)
+        tap = self._tap
+        if recording.ending is Ending.OVERSIZE:
+            tap.counters["answers_oversize"] += 1
+        message = Answered(request_id=self._request_id, at=self._asked_at, recording=recording)
+        if tap.sink(message) is None:
+            return
+        tap.counters["answers_dropped"] += 1
+        bare = _bare(recording)
+        tap.sink(Answered(request_id=self._request_id, at=self._asked_at, recording=bare))
+
+    def _give_up(self, recorder: Recorder, at: float) -> None:
+        """Goes on with a recorder that is past its limit: it keeps nothing and ends as OVERSIZE."""
+        kept = recorder.end(at, Ending.OVERSIZE)
+        self._recorder = Recorder(kept.sent_at, limit=-1)
+        if kept.head_at is not None and kept.status is not None:
+            self._recorder.head(kept.head_at, kept.status, kept.headers)
+        self._tap.let_go(self._size)
+        self._size = 0
+
+
+def parsed(body: bytes) -> JSON | None:
+    """The JSON object in ``body``; ``None`` when it is none (not JSON, not an object, or in a content coding)."""
+    try:
+        value: Any = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _answer_headers(raw: RawHeaders) -> Headers:
+    return tuple(pair for pair in decoded(raw) if pair[0].lower() not in ("set-cookie", "set-cookie2"))
+
+
+def _bare(recording: Recording) -> Recording:
+    return Recording(
+        sent_at=recording.sent_at,
+        head_at=recording.head_at,
+        status=recording.status,
+        ended_at=recording.ended_at,
+        ending=Ending.OVERSIZE,
+        detail="dropped: the queue to the mirror was full",
+    )

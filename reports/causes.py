@@ -1,0 +1,97 @@
+"""Findings of many pairs as a few causes: one line each, never one line a request."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from reports.compare.model import Comparison, rank
+from reports.judgement import Finding, Severity
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cause:
+    """What findings of one category, comparator and side have in common."""
+
+    category: str
+    comparator: str
+    side: str
+    severity: Severity
+    """The gravest among them."""
+    count: int
+    """Requests, not findings."""
+    first_at: float
+    """Epoch seconds of the earliest of these requests."""
+    last_at: float
+    example: str
+    """Id of the earliest request with a finding of that severity."""
+    message: str
+    """What was found there."""
+    evidence: str = ""
+
+
+class _Tally:
+    """A cause while its findings arrive, in any order."""
+
+    __slots__ = ("at", "count", "finding", "first", "last", "request_id")
+
+    def __init__(self, at: float, request_id: str, finding: Finding) -> None:
+        self.count, self.first, self.last = 0, at, at
+        self.at, self.request_id, self.finding = at, request_id, finding
+
+    def add(self, at: float, request_id: str, finding: Finding) -> None:
+        self.count += 1
+        self.first, self.last = min(self.first, at), max(self.last, at)
+        # The id breaks ties, so that the order of arrival never shows in a report.
+        if (-rank(finding.severity), at, request_id) < (
+            -rank(self.finding.severity),
+            self.at,
+            self.request_id,
+        ):
+            self.at, self.request_id, self.finding = at, request_id, finding
+
+
+def causes(compared: Iterable[tuple[float, Comparison]]) -> tuple[Cause, ...]:
+    """Groups findings by category, comparator and side; gravest first, then the most frequent.
+
+    ``compared``: (epoch seconds of the request, its comparison). EQUAL findings are no cause of anything. Memory
+    grows with the number of causes, not of pairs.
+    """
+    tallies: dict[tuple[str, str, str], _Tally] = {}
+    for at, comparison in compared:
+        for key, finding in _once(comparison).items():
+            if key not in tallies:
+                tallies[key] = _Tally(at, comparison.request_id, finding)
+            tallies[key].add(at, comparison.request_id, finding)
+    found = (_cause(tally) for tally in tallies.values())
+    return tuple(
+        sorted(found, key=lambda cause: (-rank(cause.severity), -cause.count, cause.category, cause.side))
+    )
+
+
+def _once(comparison: Comparison) -> dict[tuple[str, str, str], Finding]:
+    """The gravest finding of each cause in one comparison: two choices of one answer are one request."""
+    found: dict[tuple[str, str, str], Finding] = {}
+    for finding in comparison.findings:
+        key = (finding.category, finding.comparator, finding.side)
+        if finding.severity is not Severity.EQUAL and (
+            key not in found or rank(finding.severity) > rank(found[key].severity)
+        ):
+            found[key] = finding
+    return found
+
+
+def _cause(tally: _Tally) -> Cause:
+    finding = tally.finding
+    return Cause(
+        category=finding.category,
+        comparator=finding.comparator,
+        side=finding.side,
+        severity=finding.severity,
+        count=tally.count,
+        first_at=tally.first,
+        last_at=tally.last,
+        example=tally.request_id,
+        message=finding.message,
+        evidence=finding.evidence,
+    )

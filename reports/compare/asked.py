@@ -1,0 +1,81 @@
+"""What a request asked for, as far as comparing its answers needs it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from replay.exchange import JSON
+from reports.compare.jsonvalue import parse
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """The contract of an answer. The defaults are those of a request whose body is gone or is not JSON."""
+
+    tools: Mapping[str, JSON] = field(default_factory=dict)
+    """JSON Schema of the arguments by tool name."""
+    forced: bool = False
+    """The model had to call a tool."""
+    structured: bool = False
+    """The answer has to be JSON."""
+    schema: JSON | None = None
+    """JSON Schema that the answer has to meet."""
+    max_tokens: int | None = None
+    batch: bool = False
+    """Several prompts in one request: a choice's index says which prompt it answers."""
+
+
+def read(body: bytes) -> Asked:
+    """The contract in a request's body. Never raises."""
+    value = parse(body.decode("utf-8", "replace")).value
+    if not isinstance(value, dict):
+        return Asked()
+    schema = _schema(value)
+    return Asked(
+        tools=_tools(value),
+        forced=_forced(value.get("tool_choice")),
+        structured=schema is not None or _dict(value.get("response_format")).get("type") == "json_object",
+        schema=schema or None,
+        max_tokens=_limit(value),
+        batch=isinstance(value.get("prompt"), list) and len(value["prompt"]) > 1,
+    )
+
+
+def _forced(choice: Any) -> bool:
+    return choice == "required" or (isinstance(choice, dict) and choice.get("mode") != "auto")
+
+
+def _tools(body: JSON) -> dict[str, JSON]:
+    tools = body.get("tools")
+    functions = [_dict(_dict(tool).get("function")) for tool in tools] if isinstance(tools, list) else []
+    return {
+        function["name"]: _dict(function.get("parameters"))
+        for function in functions
+        if isinstance(function.get("name"), str)
+    }
+
+
+def _schema(body: JSON) -> JSON | None:
+    """From every carrier that backends know; an empty object stands for "some JSON object"."""
+    form = _dict(body.get("response_format"))
+    if form.get("type") == "json_schema":
+        return _dict(_dict(form.get("json_schema")).get("schema"))
+    for carrier in (body.get("guided_json"), _dict(body.get("structured_outputs")).get("json")):
+        schema = parse(carrier).value if isinstance(carrier, str) else carrier
+        if isinstance(schema, dict):
+            return schema
+    return None
+
+
+def _limit(body: JSON) -> int | None:
+    for key in ("max_completion_tokens", "max_tokens"):
+        limit = body.get(key)
+        if isinstance(limit, int) and not isinstance(limit, bool):
+            return limit
+    return None
+
+
+def _dict(value: Any) -> JSON:
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,42 @@
+"""Thoughts before the answer: never part of it, unless a parser left them there."""
+
+from __future__ import annotations
+
+from reports.compare.model import PASS, Case, Step, both, odd_one
+from reports.judgement import Finding, Severity
+
+_TAGS = ("</think>", "<think>", "</reasoning>", "<|channel|>analysis")
+
+
+def compare_reasoning(case: Case) -> Step:
+    """BLOCK when one side alone leaks thinking tags into its text; different thoughts are a NOTE."""
+    old, new = case.baseline, case.candidate
+    if side := odd_one(leaks(old.text), leaks(new.text)):
+        message = f"thinking tags were left in the {side}'s text; its reasoning parser is probably off"
+        return Step(
+            findings=(_finding("reasoning.unparsed", Severity.BLOCK, message, side, old.text, new.text),)
+        )
+    if old.reasoning.split() == new.reasoning.split():
+        return PASS
+    message = "the reasoning differs"
+    return Step(
+        findings=(
+            _finding("reasoning.differs", Severity.NOTE, message, "pair", old.reasoning, new.reasoning),
+        )
+    )
+
+
+def leaks(text: str) -> bool:
+    """Whether the text holds a thinking tag."""
+    return any(tag in text for tag in _TAGS)
+
+
+def _finding(category: str, severity: Severity, message: str, side: str, old: str, new: str) -> Finding:
+    return Finding(
+        comparator="reasoning",
+        category=category,
+        severity=severity,
+        message=message,
+        side=side,
+        evidence=both(old, new),
+    )

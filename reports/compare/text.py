@@ -1,0 +1,62 @@
+"""Free text: equal but for formatting, then guards, then short answers; the rest is left to similarity."""
+
+from __future__ import annotations
+
+from replay.exchange import Choice
+from reports.compare.guards import GUARDS
+from reports.compare.model import SETTLED, Case, Step, both
+from reports.compare.normal import Plain, normalise
+from reports.judgement import Finding, Severity
+
+SHORT = 5
+"""Answers of fewer words than this leave similarity nothing to go by: they are equal or they are not."""
+
+
+def compare_text(case: Case) -> Step:
+    """EQUAL, NOTE or BLOCK where rules can tell, else the two texts for similarity to decide."""
+    return compare_plain(normalise(said(case.baseline)), normalise(said(case.candidate)))
+
+
+def said(choice: Choice) -> str:
+    """What the user reads."""
+    return choice.text or choice.refusal
+
+
+def compare_plain(baseline: Plain, candidate: Plain) -> Step:
+    """The same for normalised texts. The decision does not depend on which text is whose."""
+    if baseline.text == candidate.text:
+        return SETTLED
+    if baseline.text.casefold() == candidate.text.casefold():
+        return Step(findings=(_case(baseline, candidate),), settled=True)
+    findings = tuple(found for guard in GUARDS if (found := guard(baseline, candidate)) is not None)
+    if not findings and max(_words(baseline), _words(candidate)) < SHORT:
+        findings = (_short(baseline, candidate),)
+    if findings:
+        return Step(findings=findings, settled=True)
+    return Step(undecided=("\n".join(baseline.sentences), "\n".join(candidate.sentences)))
+
+
+def _words(plain: Plain) -> int:
+    """Words between spaces; a script without spaces counts two characters as one word."""
+    wide = sum(char > "\u2e7f" for char in plain.text)
+    return len(plain.text.split()) + wide // 2
+
+
+def _case(baseline: Plain, candidate: Plain) -> Finding:
+    message = "only upper and lower case differ"
+    return _finding("text.case", Severity.NOTE, message, baseline, candidate)
+
+
+def _short(baseline: Plain, candidate: Plain) -> Finding:
+    message = f"short answers (below {SHORT} words) differ"
+    return _finding("text.short", Severity.BLOCK, message, baseline, candidate)
+
+
+def _finding(category: str, severity: Severity, message: str, baseline: Plain, candidate: Plain) -> Finding:
+    return Finding(
+        comparator="text",
+        category=category,
+        severity=severity,
+        message=message,
+        evidence=both(baseline.text, candidate.text),
+    )

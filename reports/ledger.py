@@ -1,0 +1,80 @@
+"""Where every dispatched request went: each pair has exactly one place, and only some places count as evidence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from replay.exchange import Outcome
+from reports.columns import Columns
+from reports.policy import Policy
+from reports.stats import Flags
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ledger:
+    """All pairs and the place of each."""
+
+    columns: Columns
+    places: dict[str, Flags]
+    """Disjoint masks that cover everything."""
+
+    def count(self, *places: str) -> int:
+        """How many pairs are in ``places``."""
+        return sum(int(self.places[place].sum()) for place in places)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Pairs by place, and ``dispatched``, their sum."""
+        counts = {place: int(mask.sum()) for place, mask in self.places.items()}
+        return {"dispatched": sum(counts.values()), **counts}
+
+    @property
+    def evidence(self) -> Columns:
+        """The pairs that rules read: scored ones, and those that are missing for no fault of the client."""
+        return self.columns.take(np.logical_or.reduce([self.places[place] for place in EVIDENCE]))
+
+    @property
+    def span_s(self) -> float:
+        """Seconds from the first to the last scored pair in which the candidate answered; 0 without any."""
+        answered = self.columns.at[self.places["scored"] & self.columns.candidate.answered]
+        return float(answered[-1] - answered[0]) if answered.size else 0.0
+
+
+MISSING = ("breaker_open", "mirror_dropped", "not_sent")
+EVIDENCE = ("scored", *MISSING)
+
+
+def sort_out(columns: Columns, policy: Policy, *, now: float, final: bool, timeout_s: float) -> Ledger:
+    """The place of each pair, in this order of precedence.
+
+    ``not_final``: dispatched less than ``timeout_s`` before ``now`` while the run goes on (``final`` is false). Counting
+    those that are complete already would leave out exactly the slow ones. ``warm_up``: within ``policy.warmup`` of the
+    first request that reached the candidate. ``not_comparable``: the copy was never meant to be sent. ``client_left``: the
+    production client gave up on the baseline. Then what is missing by our own doing, and ``scored``: both arms known.
+    """
+    base, candidate = columns.baseline, columns.candidate
+    missing = base.missing | candidate.missing
+    everything = np.ones(len(columns), dtype=np.bool_)
+    claims = {
+        "not_final": everything & (not final) & (columns.at > now - timeout_s),
+        "warm_up": _warming_up(columns, policy.warmup),
+        "not_comparable": ~columns.comparable & candidate.missing,
+        "client_left": base.having(Outcome.CLIENT_CANCELLED),
+        "breaker_open": candidate.withheld,
+        "mirror_dropped": missing
+        & (base.having(Outcome.MIRROR_DROPPED) | candidate.having(Outcome.MIRROR_DROPPED)),
+        "not_sent": missing,
+        "scored": everything,
+    }
+    places, free = {}, everything
+    for place, claimed in claims.items():
+        places[place] = claimed & free
+        free = free & ~claimed
+    return Ledger(columns=columns, places=places)
+
+
+def _warming_up(columns: Columns, warmup: float) -> Flags:
+    reached = columns.at[~columns.candidate.missing]
+    return columns.at < (reached[0] + warmup if reached.size else -np.inf)

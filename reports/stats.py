@@ -1,0 +1,246 @@
+"""Evidence that may be looked at as often as one likes: two primitives, and what is read off them.
+
+*Primitive A*, the signed-count e-process. Every pair gives a sign: +1 the candidate was worse, 0 the same, -1 better.
+For a margin m, the product over pairs of ``1 + λ(sign - m)`` has mean at most 1 for as long as the mean sign is at most m,
+whatever came before (0 <= λ < 1/(1+m)). So has a fixed mixture over λ, and by Ville's inequality the chance that it *ever*
+reaches 1/alpha is at most alpha. Its state is three counts: order and batching of pairs do not matter.
+
+*Primitive B*, the order-statistic confidence sequence of a quantile: a beta-mixture test of how many of n samples lie at
+or below it.
+
+Background: Howard et al. 2021 (arXiv:1810.08240), Waudby-Smith & Ramdas (arXiv:2010.09686), Howard & Ramdas 2022. All
+evidence is in natural logarithms; 0 is "no evidence either way".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import betaln
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+Signs = NDArray[np.int8]
+
+_SHARES_OF_BET = np.append(np.geomspace(0.01, 0.95, 23), 0.98)
+"""Bets as shares of the largest that is allowed; small ones suit noisy signs, large ones signs that are nearly all 0."""
+_LOG_WEIGHTS = np.log(np.append(np.full(23, 0.75 / 23), 0.25))
+"""A quarter on the largest bet: without any failure a margin of 1 point then needs 420 pairs and not 580."""
+_PRIOR = 200.0
+"""Strength of the beta mixture of Primitive B; the interval is tightest around this many samples and stays valid at all."""
+_MOST_STARTS = 512
+
+
+def log_sum_exp(terms: Floats) -> float:
+    """``log(sum(exp(terms)))`` without overflow."""
+    top = float(terms.max())
+    return top + math.log(float(np.exp(terms - top).sum()))
+
+
+def _log_factors(margin: float) -> tuple[Floats, Floats, Floats]:
+    """Logarithms of a bet's factor for signs +1, 0 and -1 against "the mean sign is at most ``margin``"."""
+    bet = _SHARES_OF_BET / (1 + margin)
+    return np.log1p(bet * (1 - margin)), np.log1p(-bet * margin), np.log1p(-_SHARES_OF_BET)
+
+
+def log_evidence_above(worse: float, same: float, better: float, margin: float) -> float:
+    """Log evidence that the mean sign is above ``margin`` (-1 < margin < 1), from the counts of +1, 0 and -1."""
+    up, flat, down = _log_factors(margin)
+    return log_sum_exp(_LOG_WEIGHTS + worse * up + same * flat + better * down)
+
+
+def log_evidence_below(worse: float, same: float, better: float, margin: float) -> float:
+    """Log evidence that the mean sign is below ``margin``: the same test with the arms swapped."""
+    return log_evidence_above(better, same, worse, -margin)
+
+
+def count_signs(signs: Signs) -> tuple[int, int, int]:
+    """How many signs are +1, 0 and -1."""
+    worse, better = int(np.count_nonzero(signs > 0)), int(np.count_nonzero(signs < 0))
+    return worse, int(signs.size) - worse - better, better
+
+
+def share_interval(worse: float, same: float, better: float, alpha: float) -> tuple[float, float]:
+    """Bounds of the mean sign, each wrong at most with chance ``alpha`` over all looks; (-1, 1) when nothing is known.
+
+    The margins that Primitive A does not reject. Never zero wide: at 0 worse of n the upper end is about 4/n.
+    """
+    needed = math.log(1 / alpha)
+    high = _first_where(lambda m: log_evidence_below(worse, same, better, m) >= needed)
+    low = -_first_where(lambda m: log_evidence_above(worse, same, better, -m) >= needed)
+    return low, high
+
+
+def _first_where(rejected: Callable[[float], bool]) -> float:
+    """The smallest margin from which on ``rejected`` (monotone) holds; 1 when it never does."""
+    low, high = -1.0, 1.0
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (low, middle) if rejected(middle) else (middle, high)
+    return high
+
+
+def log_evidence_over_time(
+    signs: Signs, at: Floats, margin: float, *, block_s: float, trim: int, period_s: float
+) -> float:
+    """Log evidence for "above ``margin``" that also sees late harm and does not rest on the worst few blocks.
+
+    ``at`` are the seconds of the signs, ascending. Half the weight is on evidence from the start; the rest is shared by
+    starts every ``period_s`` with weights 1/(s(s+1)): a regression after a good day is not drowned by that day. From
+    each start's evidence the ``trim`` blocks of ``block_s`` that favour harm most are taken away, for each bet, so it only
+    ever gets smaller: one incident of the candidate is not a trend. Start times are fixed in advance; both keep Ville's
+    inequality.
+    """
+    if not signs.size:
+        return 0.0
+    period, block = _grid(at - at[0], block_s, period_s)
+    gains = _gains_by_block(signs, block, margin)
+    period_of_block = period[np.unique(block, return_index=True)[1]]
+    cuts = np.flatnonzero(np.diff(period_of_block, prepend=-1))
+    total, largest = np.zeros(_SHARES_OF_BET.size), np.zeros((trim, _SHARES_OF_BET.size))
+    started: list[float] = []
+    for first, last in zip(cuts[::-1], [len(gains), *cuts[:0:-1]], strict=True):
+        part = gains[first:last]
+        total = total + part.sum(axis=0)
+        largest = _largest(np.vstack([largest, np.maximum(part, 0)]), trim)
+        weight = _log_start_weight(int(period_of_block[first]))
+        started.append(weight + log_sum_exp(_LOG_WEIGHTS + total - largest.sum(axis=0)))
+    return log_sum_exp(np.array(started))
+
+
+def _grid(elapsed: Floats, block_s: float, period_s: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Period and block of each sign; a block never crosses the border of a period."""
+    period = np.floor(elapsed / period_s).astype(np.int64)
+    within = np.floor((elapsed - period * period_s) / block_s).astype(np.int64)
+    return period, period * (math.ceil(period_s / block_s) + 1) + within
+
+
+def _gains_by_block(signs: Signs, block: NDArray[np.int64], margin: float) -> Floats:
+    """Log gain of each bet (columns) in each block that has signs (rows, in time order)."""
+    ids = np.unique(block, return_inverse=True)[1]
+    counts = [np.bincount(ids, weights=signs == sign) for sign in (1, 0, -1)]
+    gains: Floats = np.stack(counts, axis=1).astype(np.float64) @ np.stack(_log_factors(margin))
+    return gains
+
+
+def _largest(rows: Floats, keep: int) -> Floats:
+    """The ``keep`` largest values of each column."""
+    return np.partition(rows, rows.shape[0] - keep, axis=0)[rows.shape[0] - keep :] if keep else rows[:0]
+
+
+def _log_start_weight(start: int) -> float:
+    if start == 0:
+        return math.log(0.5)
+    return -math.log(2 * start * (start + 1)) if start < _MOST_STARTS else -math.inf
+
+
+def pairs_until_below(worse: float, same: float, better: float, margin: float, alpha: float) -> int | None:
+    """How many more pairs until the evidence for "below ``margin``" suffices, if they come as the pairs so far.
+
+    0 when it suffices now; ``None`` when even a thousand times as many would not decide.
+    """
+    total = worse + same + better
+    if not total:
+        return None
+
+    def enough(factor: float) -> bool:
+        return log_evidence_below(worse * factor, same * factor, better * factor, margin) >= math.log(
+            1 / alpha
+        )
+
+    low, high = 1.0, 1.0
+    while not enough(high):
+        low, high = high, high * 2
+        if high > 1000:
+            return None
+    for _ in range(20):
+        middle = (low + high) / 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return 0 if high == 1.0 else math.ceil((high - 1) * total)
+
+
+def median_interval(values: Floats, alpha: float) -> tuple[float, float]:
+    """Bounds of the median of ``values`` (which may hold ±inf): the shifts that the sign test does not reject.
+
+    Each bound is wrong at most with chance ``alpha`` over all looks; an end that the data cannot bound is infinite.
+    """
+    ordered, count = np.sort(values), int(values.size)
+    rank = _sign_rank(count, alpha)
+    if rank is None:
+        return -math.inf, math.inf
+    return float(ordered[count - rank]), float(ordered[rank - 1])
+
+
+def _sign_rank(count: int, alpha: float) -> int | None:
+    """The fewest of ``count`` values below a number that show it to be above the median."""
+    needed = math.log(1 / alpha)
+    if log_evidence_below(0, 0, count, 0.0) < needed:
+        return None
+    low, high = count // 2, count
+    while high - low > 1:
+        middle = (low + high) // 2
+        enough = log_evidence_below(count - middle, 0, middle, 0.0) >= needed
+        low, high = (low, middle) if enough else (middle, high)
+    return high
+
+
+def exceedance_bound(candidate: Floats, base_exceeds: Flags, alpha: float, *, upper: bool) -> float:
+    """Bound of the shift at which the candidate exceeds a fixed threshold exactly as often as the baseline does.
+
+    ``candidate`` is its latency minus the threshold (+inf: exceeds every shift), paired with ``base_exceeds``. That
+    shift is the difference of the two arms' quantiles at the level where the baseline crosses the threshold. It is found by
+    inverting Primitive A with margin 0 on ``1{candidate exceeds threshold + shift} - 1{baseline exceeds threshold}``.
+    """
+    plain, slow = np.sort(candidate[~base_exceeds]), np.sort(candidate[base_exceeds])
+    shifts, needed = np.unique(candidate[np.isfinite(candidate)]), math.log(1 / alpha)
+
+    def shown(index: int) -> bool:
+        shift = shifts[index]
+        worse = plain.size - np.searchsorted(plain, shift, side="right" if upper else "left")
+        better = np.searchsorted(slow, shift, side="right" if upper else "left")
+        evidence = log_evidence_below if upper else log_evidence_above
+        return evidence(worse, candidate.size - worse - better, better, 0.0) >= needed
+
+    found = _first_index(shown, shifts.size) if upper else _last_index(shown, shifts.size)
+    return (math.inf if upper else -math.inf) if found is None else float(shifts[found])
+
+
+def _first_index(holds: Callable[[int], bool], size: int) -> int | None:
+    """The first index at which ``holds`` (false, then true) is true."""
+    low, high = 0, size
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle + 1, high)
+    return low if low < size else None
+
+
+def _last_index(holds: Callable[[int], bool], size: int) -> int | None:
+    """The last index at which ``holds`` (true, then false) is true."""
+    found = _first_index(lambda index: not holds(index), size)
+    last = size - 1 if found is None else found - 1
+    return last if last >= 0 else None
+
+
+def log_evidence_not(share: float, count: Any, total: float) -> Any:
+    """Log evidence that ``count`` of ``total`` is not a draw with chance ``share`` (0 < share < 1): a beta mixture."""
+    a, b = _PRIOR * share, _PRIOR * (1 - share)
+    mixture = betaln(count + a, total - count + b) - betaln(a, b)
+    return mixture - count * math.log(share) - (total - count) * math.log1p(-share)
+
+
+def quantile_ranks(total: int, level: float, alpha: float) -> tuple[int, int]:
+    """Fewest and most samples of ``total`` that may lie at or below the ``level`` quantile, over all looks at once."""
+    counts = np.arange(total + 1)
+    admissible = np.flatnonzero(log_evidence_not(level, counts, total) < math.log(1 / alpha))
+    return int(admissible[0]), int(admissible[-1])
+
+
+def quantile_interval(ordered: Floats, level: float, alpha: float) -> tuple[float, float]:
+    """Confidence sequence of the ``level`` quantile of ascending ``ordered`` samples; an unbounded end is infinite."""
+    fewest, most = quantile_ranks(int(ordered.size), level, alpha)
+    low = float(ordered[fewest - 1]) if fewest > 0 else -math.inf
+    return low, float(ordered[most]) if most < ordered.size else math.inf

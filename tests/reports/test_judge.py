@@ -1,0 +1,349 @@
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from replay.exchange import Outcome
+from reports.columns import columns
+from reports.judge import judge, judge_columns
+from reports.judgement import Pair, Verdict
+from reports.policy import Policy
+from tests.reports.made import (
+    QUICK,
+    REHEARSAL,
+    START,
+    TIMEOUT,
+    WITHHELD,
+    answer,
+    changed,
+    failure,
+    only,
+    rule,
+    run,
+    same,
+    verdict,
+    with_margin,
+)
+
+MISSING = failure(Outcome.NOT_SENT, None)
+RANK = {Verdict.ROLLBACK: 0, Verdict.HOLD: 1, Verdict.GO: 2}
+
+latencies = st.floats(0.01, 5.0, allow_nan=False)
+arms = st.one_of(
+    st.builds(answer, latencies, st.none()),
+    st.builds(answer, latencies, st.floats(0.001, 0.01)),
+    st.sampled_from([failure(), failure(Outcome.CONNECT_ERROR), TIMEOUT, MISSING, WITHHELD]),
+    st.just(failure(Outcome.CLIENT_CANCELLED, 0.1)),
+)
+labels = st.sampled_from([None, True, False])
+
+
+@st.composite
+def pair_lists(draw, min_size=0, max_size=30):
+    drawn = draw(
+        st.lists(
+            st.tuples(arms, arms, st.none() | arms, labels, labels, st.booleans(), st.integers(0, 600)),
+            min_size=min_size,
+            max_size=max_size,
+        )
+    )
+    times = draw(st.sampled_from([1, 20, 40]))
+    return [
+        Pair(
+            id=f"{n}",
+            at=START + at,
+            baseline=base,
+            candidate=candidate,
+            repeat=repeat,
+            differs=differs,
+            repeat_differs=repeat_differs,
+            streamed=streamed,
+        )
+        for n, (base, candidate, repeat, differs, repeat_differs, streamed, at) in enumerate(drawn * times)
+    ]
+
+
+laws = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+class TestVerdict:
+    def test_a_candidate_that_is_alike_goes_with_700_pairs(self):
+        for seed in range(8):
+            found = verdict(run(700, seed))
+            assert (found.verdict, found.code) == (Verdict.GO, "go"), found.reason
+
+    @pytest.mark.parametrize(
+        ("fault", "codes"),
+        [
+            ({"slow": 0.15}, {"slow_share", "latency_p95", "ttft_p95"}),
+            ({"wrong": 0.2}, {"disagreement"}),
+            ({"errors": 0.05}, {"errors"}),
+        ],
+        ids=["slow tail", "wrong answers", "errors"],
+    )
+    def test_a_planted_fault_rolls_back_and_is_named(self, fault, codes):
+        for seed in range(8):
+            found = verdict(run(1000, seed, **fault))
+            assert found.verdict is Verdict.ROLLBACK
+            assert found.code in codes
+            assert found.code in found.reason
+
+    def test_nothing_is_a_hold(self):
+        assert (verdict([]).verdict, verdict([]).code) == (Verdict.HOLD, "no_data")
+
+    def test_five_pairs_are_a_hold_that_says_how_many_are_missing(self):
+        found = verdict(run(5, 1))
+        assert (found.verdict, found.code) == (Verdict.HOLD, "too_few_pairs")
+        assert "295 more needed" in found.reason
+
+    def test_five_failures_are_a_hold_and_twenty_an_outage(self):
+        dead = [replace(pair, candidate=failure()) for pair in same(20)]
+        assert verdict(dead[:5]).verdict is Verdict.HOLD
+        assert (verdict(dead).verdict, verdict(dead).code) == (Verdict.ROLLBACK, "halt")
+
+    @pytest.mark.parametrize("policy", [REHEARSAL, Policy()], ids=["rehearsal", "production"])
+    def test_a_candidate_that_dies_rolls_back_though_the_breaker_withholds_the_rest(self, policy):
+        pairs = changed(same(400), lambda n: n >= 300, candidate=WITHHELD, differs=None)
+        pairs = changed(pairs, lambda n: 300 <= n < 305, candidate=failure(Outcome.CONNECT_ERROR))
+        found = verdict(pairs, policy)
+        assert (found.verdict, found.code) == (Verdict.ROLLBACK, "halt")
+        assert "95 copies withheld" in found.reason
+
+    def test_evidence_that_is_thin_is_a_hold_with_a_forecast(self):
+        found = verdict(same(300))
+        assert (found.verdict, found.code) == (Verdict.HOLD, "not_enough_evidence")
+        assert "about 119 more pairs" in rule(found, "errors").reason
+        assert found.reason.startswith("Errors: ")
+
+    def test_a_whole_day_is_needed_by_default(self):
+        found = verdict(same(2000), Policy(warmup=0))
+        assert found.code == "minimum_span"
+        assert verdict(same(2000, rate=2000 / 90_000), Policy(warmup=0)).verdict is Verdict.GO
+
+    def test_only_required_rules_decide(self):
+        pairs = run(1000, 3, wrong=0.3)
+        assert verdict(pairs).code == "disagreement"
+        lenient = with_margin("disagreement", REHEARSAL, required=False)
+        assert verdict(pairs, lenient).verdict is Verdict.GO
+        assert rule(verdict(pairs, lenient), "disagreement").verdict is Verdict.ROLLBACK
+
+    def test_a_policy_that_requires_nothing_is_a_hold(self):
+        found = verdict(run(1000, 1), only())
+        assert (found.verdict, found.code) == (Verdict.HOLD, "nothing_required")
+
+    def test_a_candidate_that_fails_on_requests_that_the_baseline_fails_too_is_alike(self):
+        pairs = changed(same(1500), lambda n: n % 10 == 0, baseline=failure(), candidate=failure())
+        assert verdict(pairs).verdict is Verdict.GO
+
+    def test_the_ledger_adds_up(self):
+        pairs = changed(same(40), lambda n: n % 4 == 0, candidate=MISSING)
+        pairs = changed(pairs, lambda n: n % 5 == 0, candidate=WITHHELD)
+        ledger = verdict(pairs).ledger
+        assert ledger["dispatched"] == 40 == sum(v for k, v in ledger.items() if k != "dispatched")
+        assert (ledger["breaker_open"], ledger["not_sent"], ledger["scored"]) == (8, 8, 24)
+
+    def test_columns_give_the_same_judgement(self):
+        pairs = run(500, 2)
+        assert judge_columns(columns(pairs), REHEARSAL, now=2e9, final=True) == judge(
+            pairs, REHEARSAL, now=2e9, final=True
+        )
+
+
+class TestTime:
+    def test_pairs_that_may_still_be_in_flight_do_not_count(self):
+        """Counting only what is complete leaves out exactly the slow answers."""
+        pairs = same(1000)
+        live = judge(pairs, REHEARSAL, now=START + 60, timeout_s=600)
+        assert (live.verdict, live.code) == (Verdict.HOLD, "not_final")
+        assert judge(pairs, REHEARSAL, now=START + 700, timeout_s=600).verdict is Verdict.GO
+
+    def test_a_slow_candidate_does_not_look_fast_while_its_answers_are_pending(self):
+        """The slow half is unsent as yet; the watermark keeps the quick half from speaking for all."""
+        quick = [replace(pair, candidate=answer(0.01)) for pair in same(1000)]
+        pending = changed(quick, lambda n: n % 2 == 0, candidate=MISSING)
+        live = judge(pending, QUICK, now=START + 40, timeout_s=600)
+        assert rule(live, "latency_median").pairs == 0
+
+    def test_an_outage_does_not_wait_for_the_watermark(self):
+        dead = [replace(pair, candidate=failure()) for pair in same(30)]
+        assert judge(dead, Policy(), now=START + 5).code == "halt"
+
+    def test_a_cold_candidate_is_left_out(self):
+        cold = changed(same(3000, rate=2), lambda n: n < 1200, candidate=answer(3.0))
+        assert verdict(cold, REHEARSAL.model_copy(update={"warmup": 600})).verdict is Verdict.GO
+        assert verdict(cold).verdict is Verdict.ROLLBACK
+
+    def test_a_candidate_that_starts_late_warms_up_late(self):
+        pairs = changed(same(2000), lambda n: n < 500, candidate=MISSING)
+        found = verdict(pairs, REHEARSAL.model_copy(update={"warmup": 10}))
+        assert found.ledger["warm_up"] == 700
+
+    def test_one_incident_of_five_minutes_in_a_day_does_not_roll_back(self):
+        chance = np.random.default_rng(1)
+        pairs = [
+            replace(p, candidate=failure())
+            if 40_000 <= p.at - START < 40_300 and chance.random() < 0.3
+            else p
+            for p in same(4320, rate=0.05)
+        ]
+        assert verdict(pairs, Policy()).verdict is not Verdict.ROLLBACK
+
+    def test_hourly_looks_at_two_equal_backends_never_roll_back(self):
+        """Hourly z-tests do in 46 % of such runs."""
+        for seed in range(3):
+            pairs = run(6000, seed, rate=0.05, errors=0.01, base_errors=0.01, noise=0.05)
+            for hours in range(4, 34, 4):
+                look = judge(pairs, Policy(), now=START + hours * 3600)
+                assert look.verdict is not Verdict.ROLLBACK, look.reason
+
+
+class TestFailedRequests:
+    """What the rules of other tools make of failures: nothing of this may pass."""
+
+    def test_a_few_errors_among_few_requests_are_weighed_by_requests_not_by_minutes(self):
+        """Canary errors [0, 1, 2, 1, 0, 0] a minute against none pass elsewhere as "no data"."""
+        pairs = changed(same(60, rate=1 / 6), lambda n: n in (12, 21, 25, 33), candidate=failure())
+        found = verdict(pairs, only("errors"))
+        assert found.verdict is Verdict.HOLD
+        assert rule(found, "errors").estimate == pytest.approx(4 / 60)
+
+    def test_total_failure_in_some_minutes_is_never_milder_than_in_fewer(self):
+        """A rank test calls 40 % of minutes in outage fine, 48 % bad and 55 % fine again."""
+        worst = RANK[Verdict.GO]
+        for share in range(0, 101, 4):
+            pairs = changed(same(1000), lambda n, share=share: n // 10 % 25 < share / 4, candidate=failure())
+            rank = RANK[verdict(pairs).verdict]
+            assert rank <= worst
+            worst = rank
+        assert worst == RANK[Verdict.ROLLBACK]
+
+    def test_a_run_in_which_everything_failed_on_both_sides_is_no_success(self):
+        pairs = [replace(pair, baseline=failure(), candidate=failure()) for pair in same(2000)]
+        assert verdict(pairs).verdict is Verdict.HOLD
+
+    @pytest.mark.parametrize("broken", [float("nan"), float("inf"), -1.0])
+    @pytest.mark.parametrize("arm", ["baseline", "candidate", "repeat"])
+    def test_a_number_that_is_none_is_refused(self, broken, arm):
+        """Elsewhere NaN is read as 0, which is below every limit."""
+        for field in ("e2e_s", "ttft_s"):
+            pairs = same(30)
+            pairs[7] = replace(pairs[7], **{arm: replace(answer(), **{field: broken})})
+            with pytest.raises(ValueError, match="000007"):
+                verdict(pairs)
+
+    def test_a_time_that_is_none_is_refused(self):
+        with pytest.raises(ValueError, match="at is nan"):
+            verdict([replace(same(1)[0], at=float("nan"))])
+
+    def test_the_arm_that_is_worse_is_the_one_that_is_named(self):
+        worse = run(1000, 5, errors=0.08)
+        better = [replace(pair, baseline=pair.candidate, candidate=pair.baseline) for pair in worse]
+        assert rule(verdict(worse), "errors").candidate > 0.05 > rule(verdict(worse), "errors").baseline
+        assert verdict(worse).verdict is Verdict.ROLLBACK
+        assert rule(verdict(better), "errors").verdict is Verdict.GO
+
+
+class TestLaws:
+    @laws
+    @given(pair_lists(), st.booleans())
+    def test_a_backend_judged_against_its_own_copy_never_rolls_back(self, pairs, rehearsal):
+        copies = [replace(p, candidate=p.baseline, differs=False) for p in pairs]
+        policy = QUICK.model_copy(update={"rehearsal": rehearsal})
+        assert verdict(copies, policy).verdict is not Verdict.ROLLBACK
+
+    @laws
+    @given(pair_lists())
+    def test_swapping_the_arms_mirrors_the_interval_of_errors(self, pairs):
+        known = [p for p in pairs if not (p.baseline.outcome.missing or p.candidate.outcome.missing)]
+        swapped = [replace(p, baseline=p.candidate, candidate=p.baseline) for p in known]
+        one, other = (rule(verdict(each, QUICK), "errors") for each in (known, swapped))
+        assert (one.low, one.high) == pytest.approx((-other.high, -other.low), abs=1e-9)
+
+    @laws
+    @given(pair_lists(), st.randoms(use_true_random=False))
+    def test_the_order_in_which_pairs_are_given_does_not_matter(self, pairs, chance: random.Random):
+        shuffled = list(pairs)
+        chance.shuffle(shuffled)
+        assert verdict(shuffled, QUICK) == verdict(pairs, QUICK)
+
+    @laws
+    @given(pair_lists(min_size=1), st.data())
+    def test_a_failure_of_the_candidate_never_makes_a_go(self, pairs, data):
+        place = data.draw(st.integers(0, len(pairs) - 1))
+        failed = data.draw(st.sampled_from([failure(), TIMEOUT, failure(Outcome.CONNECT_ERROR)]))
+        worse = changed(pairs, lambda n: n == place, candidate=failed)
+        assert verdict(pairs, QUICK).verdict is Verdict.GO or verdict(worse, QUICK).verdict is not Verdict.GO
+
+    @pytest.mark.parametrize("failed", [failure(), TIMEOUT], ids=["fast failure", "timeout"])
+    @pytest.mark.parametrize("planted", [{}, {"errors": 0.02}, {"wrong": 0.06}, {"slow": 0.03}])
+    def test_failures_one_after_another_only_ever_move_away_from_go(self, planted, failed):
+        pairs = run(800, 11, **planted)
+        rank = RANK[verdict(pairs).verdict]
+        for count in range(0, 60, 4):
+            worse = changed(pairs, lambda n, c=count: n % 13 == 0 and n // 13 < c, candidate=failed)
+            assert RANK[verdict(worse).verdict] <= rank
+            rank = RANK[verdict(worse).verdict]
+        assert rank == RANK[Verdict.ROLLBACK]
+
+    def test_pairs_that_failed_do_not_make_up_for_pairs_that_are_few(self):
+        pairs = same(299) + [
+            replace(pair, id=f"x{pair.id}", at=pair.at + 100, candidate=failure()) for pair in same(50)
+        ]
+        assert verdict(pairs[:310]).code == "too_few_pairs"
+
+    @laws
+    @given(pair_lists(min_size=1), st.data())
+    def test_a_missing_pair_never_makes_a_go(self, pairs, data):
+        place = data.draw(st.integers(0, len(pairs) - 1))
+        lost = data.draw(
+            st.sampled_from(
+                [MISSING, WITHHELD, failure(Outcome.MIRROR_DROPPED, None), failure(Outcome.CLIENT_CANCELLED)]
+            )
+        )
+        fewer = changed(pairs, lambda n: n == place, candidate=lost, differs=None)
+        more = [*pairs, replace(pairs[place], id="more", at=START + 10**4, candidate=lost, differs=None)]
+        go = verdict(pairs, QUICK).verdict is Verdict.GO
+        assert go or verdict(fewer, QUICK).verdict is not Verdict.GO
+        assert go or verdict(more, QUICK).verdict is not Verdict.GO
+
+    def test_go_does_not_survive_many_missing_pairs(self):
+        pairs = same(2000)
+        verdicts = [
+            verdict(changed(pairs, lambda n, c=count: n % 20 == 0 and n // 20 < c, candidate=MISSING)).verdict
+            for count in range(0, 100, 5)
+        ]
+        assert verdicts[0] is Verdict.GO
+        assert verdicts[-1] is Verdict.HOLD
+        assert verdicts == sorted(verdicts, key=lambda one: -RANK[one])
+
+    def test_a_missing_pair_is_counted_against_the_candidate(self):
+        found = verdict(changed(same(700), lambda n: n in (100, 200, 300, 400), candidate=MISSING))
+        assert found.verdict is Verdict.HOLD
+        assert "not with the 4 missing pairs counted as harm" in rule(found, "errors").reason
+
+
+class TestCalibration:
+    @pytest.mark.parametrize(
+        ("name", "fault"),
+        [
+            ("errors", {"errors": 0.012, "base_errors": 0.002}),
+            ("disagreement", {"wrong": 0.03, "noise": 0.02, "repeats": 1.0}),
+        ],
+    )
+    def test_harm_exactly_at_the_margin_rarely_goes(self, name, fault):
+        """100 runs of 2,000 pairs: 5 in 100 are allowed; 11 or more would have a chance below 1 %."""
+        went = sum(
+            rule(verdict(run(2000, seed, streamed=0, **fault), only(name)), name).verdict is Verdict.GO
+            for seed in range(40)
+        )
+        assert went <= 6
+
+    def test_a_clean_candidate_with_the_errors_of_the_baseline_does_not_roll_back(self):
+        for seed in range(20):
+            found = verdict(run(1500, seed, errors=0.02, base_errors=0.02, noise=0.05))
+            assert found.verdict is not Verdict.ROLLBACK, found.reason
