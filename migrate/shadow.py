@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import gc
 import os
 import signal
 import socket
@@ -30,7 +31,7 @@ from migrate.supervisor import Mirror, Say
 from migrate.tap import OUTCOMES, Tap
 from migrate.upstream import Upstream
 
-FLUSH = 20.0
+FLUSH = 30.0
 """Seconds that the mirror gets to write what it holds when a run ends."""
 
 _COUNT_EVERY = 2.0
@@ -132,7 +133,7 @@ async def _execute(run: Run, say: Say) -> int:
         operation = Operation(run, gateway, mirror)
         try:
             await mirror.start()
-            await _serve(operation, client_side, admin_side, stop, _silent if run.quiet else say)
+            await _serve(operation, client_side, admin_side, stop, say)
         finally:
             await mirror.stop(FLUSH)
     return stop.result() if stop.done() else 0
@@ -147,15 +148,20 @@ async def _serve(
 ) -> None:
     """Lets clients in until ``stop``, then lets them out."""
     run, gateway = operation.run, operation.gateway
+    tell = _silent if run.quiet else say
     runner = web.AppRunner(admin.application(operation), access_log=None)
     await runner.setup()
     server = gateway.server()
     try:
         listener = await _listening(
-            asyncio.get_running_loop().create_server(server, sock=client_side, backlog=1024), "gateway.listen"
+            asyncio.get_running_loop().create_server(server, sock=client_side, backlog=1024),
+            "gateway.listen",
+            run.config.gateway.listen,
         )
-        await _listening(web.SockSite(runner, admin_side).start(), "gateway.admin")
-        _announce(operation, client_side, admin_side, say)
+        await _listening(web.SockSite(runner, admin_side).start(), "gateway.admin", run.config.gateway.admin)
+        gc.collect()
+        gc.freeze()  # what exists now lives as long as the process; later collections need not look at it
+        _announce(operation, client_side, admin_side, tell)
         problem = await gateway.baseline.reachable()
         if problem:
             say(f"warning: {problem}; clients get an error until it answers")
@@ -166,24 +172,21 @@ async def _serve(
         await asyncio.gather(chores, return_exceptions=True)
     finally:
         await runner.cleanup()
-    operation.mirror_process.send(Counted(counters=dict(gateway.tap.counters)))
-    say(_summary(gateway.tap.counters))
+    operation.mirror_process.send(_counted(operation))
+    tell(_summary(gateway.tap.counters))
 
 
 async def _drain(
     gateway: Gateway, server: web.Server, listener: asyncio.Server, grace: float, say: Say
 ) -> None:
     """No new connections; open requests get ``grace`` seconds; what is left then is cut."""
-    gateway.closing = True
     listener.close()
+    gateway.closing = True
     server.pre_shutdown()
-    until = time.monotonic() + grace
     if gateway.open:
-        say(
-            f"stopping: {gateway.open} open requests may finish within {grace:g} s (Ctrl-C again stops at once)"
-        )
-    while gateway.open and time.monotonic() < until:
-        await asyncio.sleep(0.02)
+        say(f"stopping: {gateway.open} open requests get {grace:g} s to finish (Ctrl-C again stops at once)")
+    if not await gateway.finish(grace):
+        say(f"{gateway.open} requests did not finish in time and are cut")
     await server.shutdown(0.1)
 
 
@@ -194,21 +197,24 @@ async def _chores(operation: Operation, say: Say) -> None:
     shown = time.monotonic()
     while True:
         await asyncio.sleep(_COUNT_EVERY)
-        if (
-            tap.counters != sent
-            and operation.mirror_process.send(Counted(counters=dict(tap.counters))) is None
-        ):
+        if tap.counters != sent and operation.mirror_process.send(_counted(operation)) is None:
             sent = dict(tap.counters)
         if operation.run.progress and time.monotonic() - shown >= _PROGRESS_EVERY:
             shown = time.monotonic()
             say(_summary(tap.counters) + ("" if operation.mirror_process.up else " · mirror down"))
 
 
+def _counted(operation: Operation) -> Counted:
+    """The counters for the store, with the configured share beside them in parts per million."""
+    share = round(operation.run.config.shadow.percent * 1e6)
+    return Counted(counters={**operation.gateway.tap.counters, "mirror_ppm": share})
+
+
 def _announce(operation: Operation, client_side: socket.socket, admin_side: socket.socket, say: Say) -> None:
     run, config = operation.run, operation.run.config
     url = f"http://{_address(admin_side)}"
     say(f"gateway on http://{_address(client_side)} passes to the baseline {config.baseline.url}")
-    whom = f"mirrors to the candidate {config.candidate.url}" if config.candidate else "is captured"
+    whom = f"is mirrored to the candidate {config.candidate.url}" if config.candidate else "is captured"
     share, paths = f"{config.shadow.percent * 100:g} %", ", ".join(config.shadow.paths)
     say(f"{share} of {paths} {whom}, sampled by {config.shadow.sample_by}")
     say(f"run {operation.mirror_process.run} goes into {config.store.url}")
@@ -250,11 +256,11 @@ def _bound(address: str, key: str) -> socket.socket:
     return plug
 
 
-async def _listening(work: Any, key: str) -> Any:
+async def _listening(work: Any, key: str, address: str) -> Any:
     try:
         return await work
     except OSError as error:
-        raise _cannot_listen(error, key, "") from error
+        raise _cannot_listen(error, key, address) from error
 
 
 def _cannot_listen(error: OSError, key: str, address: str) -> ConfigError:

@@ -210,21 +210,27 @@ class Ticket:
         self._give_up(recorder, at)
 
     def end(self, at: float, ending: Ending, detail: str = "") -> None:
-        """The exchange is over. Hands over what was recorded, or, when that does not fit, the mere fact."""
+        """The exchange is over: hands over what was recorded. Never raises."""
         recorder, self._recorder = self._recorder, None
-        if recorder is None:
-            return
-        recording = recorder.end(at, ending, detail)
-        self._tap.let_go(self._size)
+        if recorder is not None:
+            self._tap.let_go(self._size)
+            try:
+                self._hand_over(recorder.end(at, ending, detail))
+            except Exception:
+                log.exception("the tap failed on an answer; its recording is lost")
+                self._tap.counters["answers_dropped"] += 1
+
+    def _hand_over(self, recording: Recording) -> None:
+        """The recording, or, when it does not fit, the mere fact that there was an answer."""
         tap = self._tap
         if recording.ending is Ending.OVERSIZE:
             tap.counters["answers_oversize"] += 1
-        message = Answered(request_id=self._request_id, at=self._asked_at, recording=recording)
-        if tap.sink(message) is None:
-            return
-        tap.counters["answers_dropped"] += 1
-        bare = _bare(recording)
-        tap.sink(Answered(request_id=self._request_id, at=self._asked_at, recording=bare))
+        if tap.sink(self._answered(recording)) is not None:
+            tap.counters["answers_dropped"] += 1
+            tap.sink(self._answered(_bare(recording)))
+
+    def _answered(self, recording: Recording) -> Answered:
+        return Answered(request_id=self._request_id, at=self._asked_at, recording=recording)
 
     def _give_up(self, recorder: Recorder, at: float) -> None:
         """Goes on with a recorder that is past its limit: it keeps nothing and ends as OVERSIZE."""

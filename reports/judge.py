@@ -15,6 +15,7 @@ from reports.rules import RULES
 from reports.validity import Facts, checks, halt
 from reports.weighing import Scale, harmful, scale, weigh
 
+TITLES = {rule.name: rule.title for rule in RULES}
 METHOD = (
     "anytime-valid: signed-count e-processes; GO needs evidence {go:.0f} to 1 below every required margin, ROLLBACK "
     "{rollback:.0f} to 1 above one, without the worst {trim} blocks"
@@ -116,14 +117,18 @@ def _conclude(
 def _rollback(broken: Sequence[RuleResult]) -> tuple[Verdict, str, str]:
     """The rule with the strongest evidence names the verdict."""
     order = sorted(broken, key=lambda rule: -(rule.evidence_rollback or 0.0))
-    return Verdict.ROLLBACK, order[0].rule, _sentence(f"{rule.rule}: {rule.reason}" for rule in order[:3])
+    return (
+        Verdict.ROLLBACK,
+        order[0].rule,
+        _sentence(f"{TITLES[rule.rule]}: {rule.reason}" for rule in order[:3]),
+    )
 
 
 def _undecided(undecided: Sequence[RuleResult]) -> tuple[Verdict, str, str]:
     """The rule that is furthest from GO names what is missing."""
     order = sorted(undecided, key=lambda rule: -(rule.forecast_pairs or 10**9))
     code = "not_enough_evidence"
-    return Verdict.HOLD, code, _sentence(f"{rule.rule}: {rule.reason}" for rule in order[:3])
+    return Verdict.HOLD, code, _sentence(f"{TITLES[rule.rule]}: {rule.reason}" for rule in order[:3])
 
 
 def _sentence(parts: Iterable[str]) -> str:

@@ -16,12 +16,15 @@ import numpy as np
 from replay.exchange import Outcome
 from reports.columns import Answers, Columns
 from reports.policy import LatencyRule, Policy
-from reports.reading import Frame, Latency, Reading, Unread, e2e, mean, signs_of, window
+from reports.reading import Frame, Latency, Reading, Unread, e2e, mean, signs_of, untied, window
 from reports.stats import Flags, Floats, count_signs, exceedance_bound, median_interval, share_interval
 
 
 def slow_share(columns: Columns, frame: Frame) -> Reading | Unread:
-    """Sign = 1{candidate slower than the p99 of the baseline's latest answers}, over pairs that the baseline answered."""
+    """Sign = 1{candidate slower than the p99 of the baseline's latest answers}, over pairs that the baseline answered.
+
+    Towards ROLLBACK only where the baseline was not as slow itself: a load that outruns the yardstick slows both arms.
+    """
     limit, alpha = frame.policy.slow_share.limit, frame.policy.alpha
     threshold = frame.e2e.p99[columns.position]
     ready = np.isfinite(threshold) & ~columns.baseline.failed
@@ -30,7 +33,7 @@ def slow_share(columns: Columns, frame: Frame) -> Reading | Unread:
     columns, threshold = columns.take(ready), threshold[ready]
     base, candidate, known = _latencies(columns, e2e)
     slow, kept = candidate > threshold, known & _has_latency(columns.candidate)
-    signs, cautious = slow[kept].astype(np.int8), slow[known].astype(np.int8)
+    signs, cautious = (slow & (base <= threshold))[kept].astype(np.int8), slow[known].astype(np.int8)
     return Reading(
         at=columns.at[kept],
         signs=signs,
@@ -157,7 +160,7 @@ def p95(
         columns = columns.take(ready)
         base, candidate, known = _latencies(columns, latency)
         kept = known & _has_latency(columns.baseline) & _has_latency(columns.candidate)
-        tail = _Tail.of(threshold[ready], base, candidate, rule)
+        tail = _Tail.of(threshold[ready], untied(base, columns.position), candidate, rule)
         return _exceedances(columns, known, kept, tail, frame.policy.alpha)
 
     return read

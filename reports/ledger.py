@@ -77,4 +77,5 @@ def sort_out(columns: Columns, policy: Policy, *, now: float, final: bool, timeo
 
 def _warming_up(columns: Columns, warmup: float) -> Flags:
     reached = columns.at[~columns.candidate.missing]
-    return columns.at < (reached[0] + warmup if reached.size else -np.inf)
+    first = reached[0] if reached.size else np.inf
+    return (columns.at >= first) & (columns.at < first + warmup)

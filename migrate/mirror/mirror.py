@@ -120,7 +120,7 @@ class Mirror:
         if reason:
             self._not_sent(request, reason)
             return
-        note = "redacted_copy" if changed else ""
+        note = "not_comparable.redacted_copy" if changed else ""
         call = call_for(
             asked, candidate, names=self._names, key=self._candidate_key, shadow=self._config.shadow
         )
@@ -139,7 +139,7 @@ class Mirror:
         if not self._mirroring:
             return "paused"
         if changed and candidate.outside and not self._config.shadow.send_redacted:
-            return "redaction_would_change"
+            return "not_comparable.redaction"
         if refusal := budget.refusal(time.time()):
             return refusal
         return None if self._breaker.allow(time.monotonic()) else "breaker_open"

@@ -121,6 +121,15 @@ class Store:
             for _, group in itertools.groupby(rows, key=lambda row: row["id"]):
                 yield _exchange(list(group))
 
+    def exchange(self, run: str, request: str) -> Exchange:
+        """One request of a run with its observations. Raises StoreError when the run has no such request."""
+        query = _exchanges_query(run).where(schema.requests.c.id == request)
+        with self.engine.connect() as connection:
+            rows = list(connection.execute(query).mappings())
+        if not rows:
+            raise StoreError(f"run {run} holds no request {request!r}")
+        return _exchange(rows)
+
     def observation(self, run: str, request: str, arm: Arm) -> Observation | None:
         """One observation with its raw body, where that was kept."""
         table = schema.observations.c

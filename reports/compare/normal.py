@@ -56,7 +56,7 @@ def normalise(text: str) -> Plain:
             lines.append(_unmarked(line))
     _unnumber(lines, prose)
     sentences = [part for line in lines for part in _split(line)]
-    return Plain(text=" ".join(" ".join(sentences).split(" ")).strip(_TRAILING), sentences=tuple(sentences))
+    return Plain(text=" ".join(sentences).strip(_TRAILING), sentences=tuple(sentences))
 
 
 def same_text(one: str, two: str) -> bool:

@@ -68,12 +68,12 @@ def pair_lists(draw, min_size=0, max_size=30):
     ]
 
 
-laws = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+laws = settings(max_examples=35, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 class TestVerdict:
     def test_a_candidate_that_is_alike_goes_with_700_pairs(self):
-        for seed in range(8):
+        for seed in range(5):
             found = verdict(run(700, seed))
             assert (found.verdict, found.code) == (Verdict.GO, "go"), found.reason
 
@@ -87,11 +87,11 @@ class TestVerdict:
         ids=["slow tail", "wrong answers", "errors"],
     )
     def test_a_planted_fault_rolls_back_and_is_named(self, fault, codes):
-        for seed in range(8):
+        for seed in range(5):
             found = verdict(run(1000, seed, **fault))
             assert found.verdict is Verdict.ROLLBACK
             assert found.code in codes
-            assert found.code in found.reason
+            assert "above the margin of" in found.reason
 
     def test_nothing_is_a_hold(self):
         assert (verdict([]).verdict, verdict([]).code) == (Verdict.HOLD, "no_data")
@@ -181,7 +181,7 @@ class TestTime:
     def test_a_candidate_that_starts_late_warms_up_late(self):
         pairs = changed(same(2000), lambda n: n < 500, candidate=MISSING)
         found = verdict(pairs, REHEARSAL.model_copy(update={"warmup": 10}))
-        assert found.ledger["warm_up"] == 700
+        assert (found.ledger["not_sent"], found.ledger["warm_up"]) == (500, 200)
 
     def test_one_incident_of_five_minutes_in_a_day_does_not_roll_back(self):
         chance = np.random.default_rng(1)
@@ -255,6 +255,11 @@ class TestLaws:
         copies = [replace(p, candidate=p.baseline, differs=False) for p in pairs]
         policy = QUICK.model_copy(update={"rehearsal": rehearsal})
         assert verdict(copies, policy).verdict is not Verdict.ROLLBACK
+
+    def test_not_even_when_every_answer_is_slower_than_all_before(self):
+        slowing = [replace(p, baseline=answer(0.2 + n / 2000)) for n, p in enumerate(same(2000))]
+        copies = [replace(p, candidate=p.baseline, repeat=p.baseline) for p in slowing]
+        assert verdict(copies).verdict is not Verdict.ROLLBACK
 
     @laws
     @given(pair_lists())
@@ -336,14 +341,14 @@ class TestCalibration:
         ],
     )
     def test_harm_exactly_at_the_margin_rarely_goes(self, name, fault):
-        """100 runs of 2,000 pairs: 5 in 100 are allowed; 11 or more would have a chance below 1 %."""
+        """5 in 100 are allowed: 6 or more of 30 runs would have a chance below 1 %."""
         went = sum(
             rule(verdict(run(2000, seed, streamed=0, **fault), only(name)), name).verdict is Verdict.GO
-            for seed in range(40)
+            for seed in range(30)
         )
-        assert went <= 6
+        assert went <= 5
 
     def test_a_clean_candidate_with_the_errors_of_the_baseline_does_not_roll_back(self):
-        for seed in range(20):
+        for seed in range(12):
             found = verdict(run(1500, seed, errors=0.02, base_errors=0.02, noise=0.05))
             assert found.verdict is not Verdict.ROLLBACK, found.reason

@@ -12,9 +12,9 @@ from reports.judgement import Finding, Severity
 
 _WORD = re.compile(r"\w+(?:'\w+)?")
 _CUE_WORDS = "not no never none nobody nothing nowhere neither without cannot unable isnt cant dont wont"
-_FUNCTION_WORDS = """a an the is are was were be been being am do does did done has have had having will would shall should can could
-    may might must to of in on at by for from with and or but so as if then than that this these those it its he she
-    they we you i me my your his her their our us them there here not no"""
+_FUNCTION_WORDS = """a an the is are was were be been being am do does did done has have had having will would shall
+should can could may might must to of in on at by for from with and or but so as if then than that this these those it
+its he she they we you i me my your his her their our us them there here"""
 _CUES = frozenset(_CUE_WORDS.split())
 _FUNCTION = frozenset(_FUNCTION_WORDS.split())
 _STEM = 5

@@ -130,7 +130,7 @@ async def gateway(
 ) -> AsyncIterator[Running]:
     """A gateway in front of 127.0.0.1:``port`` that mirrors everything eligible unless told otherwise."""
     messages: list[Message] = []
-    tap = Tap(shadow or Shadow.model_validate({"percent": 100}), lambda message: messages.append(message))
+    tap = Tap(shadow or Shadow.model_validate({"percent": 100}), messages.append)
     backend = Backend(kind="vllm", url=f"http://127.0.0.1:{port}", timeouts=timeouts or Timeouts())
     upstream = Upstream(backend)
     handler = Gateway(upstream, tap, max_body=max_body)

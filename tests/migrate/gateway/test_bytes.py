@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+from itertools import pairwise
 from time import monotonic
 
 import pytest
@@ -240,7 +241,7 @@ async def test_each_chunk_is_passed_on_when_it_arrives() -> None:
             times.append(monotonic() - start)
         assert await peer.until(b"0\r\n\r\n") == b"0\r\n\r\n"
         assert times[0] < 0.08
-        assert [round(b - a, 1) for a, b in zip(times, times[1:], strict=False)] == [0.1] * 4
+        assert [round(b - a, 1) for a, b in pairwise(times)] == [0.1] * 4
         await until(lambda: len(running.messages) == 2)
         answered = running.messages[1]
         assert isinstance(answered, Answered)

@@ -65,8 +65,7 @@ async def test_a_reset_is_passed_on_as_a_reset(begun: bytes) -> None:
     async with baseline(serve) as backend, gateway(backend.port) as running, client(running.port) as peer:
         await peer.send(chat())
         with pytest.raises(ConnectionResetError):
-            while await asyncio.wait_for(peer.reader.read(65536), 2):
-                pass
+            await asyncio.wait_for(peer.reader.read(-1), 2)
         await until(lambda: len(running.messages) == 2)
         assert ending(running) is Ending.RESET
 
@@ -97,7 +96,7 @@ async def test_a_connection_closed_while_idle_costs_no_client_an_error() -> None
         for _ in range(3):
             await peer.send(chat())
             assert await asyncio.wait_for(peer.reader.readexactly(len(OK)), 2) == OK
-        assert backend.connections == 2 or backend.connections == 3
+        assert backend.connections == 3
         assert running.tap.counters["retried"] == 1
         assert running.tap.counters["mirrored"] == 3
         assert running.tap.counters["gateway_errors"] == 0
@@ -142,7 +141,7 @@ async def test_a_baseline_that_does_not_accept_is_a_504() -> None:
         address = full.getsockname()
         for _ in range(3):
             plug = stack.enter_context(socket.socket())
-            plug.setblocking(False)  # noqa: FBT003
+            plug.setblocking(False)
             with contextlib.suppress(BlockingIOError):
                 plug.connect(address)
         async with gateway(address[1], timeouts=Timeouts(connect=0.2)) as running:
@@ -175,10 +174,13 @@ async def test_a_stream_that_keeps_flowing_is_never_cut() -> None:
         await peer.send(b"0\r\n\r\n")
 
     limits = Timeouts(first_byte=0.15, total=0.3)
-    async with baseline(serve) as backend, gateway(backend.port, timeouts=limits) as running:
-        async with client(running.port) as peer:
-            await peer.send(chat(stream=True))
-            assert (await asyncio.wait_for(peer.until(b"0\r\n\r\n"), 3)).count(b"x\r\n") == 8
+    async with (
+        baseline(serve) as backend,
+        gateway(backend.port, timeouts=limits) as running,
+        client(running.port) as peer,
+    ):
+        await peer.send(chat(stream=True))
+        assert (await asyncio.wait_for(peer.until(b"0\r\n\r\n"), 3)).count(b"x\r\n") == 8
 
 
 async def test_what_is_not_http_is_a_502() -> None:
@@ -244,7 +246,7 @@ async def test_a_slow_client_slows_the_baseline_and_holds_no_memory() -> None:
     async with baseline(serve) as backend, gateway(backend.port) as running:
         plug = socket.socket()
         plug.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
-        plug.setblocking(False)  # noqa: FBT003
+        plug.setblocking(False)
         loop = asyncio.get_running_loop()
         await loop.sock_connect(plug, ("127.0.0.1", running.port))
         await loop.sock_sendall(plug, ask())
@@ -271,8 +273,8 @@ async def test_a_baseline_that_does_not_read_slows_the_upload() -> None:
     async with gateway(server.sockets[0].getsockname()[1]) as running, client(running.port) as peer:
         await peer.send(b"POST /v1/files HTTP/1.1\r\nHost: g\r\nContent-Length: 1000000000\r\n\r\n")
         sent = 0
-        with pytest.raises(TimeoutError):
-            while True:
+        with contextlib.suppress(TimeoutError):
+            while sent < 50_000_000:
                 await asyncio.wait_for(peer.send(b"x" * 65536), 0.3)
                 sent += 65536
         assert sent < 20_000_000

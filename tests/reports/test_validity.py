@@ -1,0 +1,199 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from replay.exchange import Outcome
+from reports.judgement import Verdict
+from reports.policy import Policy
+from tests.reports.made import (
+    QUICK,
+    REHEARSAL,
+    TIMEOUT,
+    WITHHELD,
+    answer,
+    changed,
+    check,
+    failure,
+    only,
+    run,
+    same,
+    verdict,
+)
+
+NOT_SENT = failure(Outcome.NOT_SENT, None)
+DROPPED = failure(Outcome.MIRROR_DROPPED, None)
+CLIENT_LEFT = failure(Outcome.CLIENT_CANCELLED, 0.1)
+
+
+def hold(pairs, code, policy=REHEARSAL, **more):
+    """The reason of a HOLD with that code."""
+    found = verdict(pairs, policy, **more)
+    assert (found.verdict, found.code) == (Verdict.HOLD, code), found.reason
+    assert not check(found, code)
+    return found.reason
+
+
+def some(count):
+    return lambda n: n % count == 0
+
+
+class TestData:
+    def test_a_mirror_that_sent_nothing_though_requests_passed(self):
+        reason = hold([], "mirror_sent_nothing", counters={"passed": 200, "not_eligible": 200})
+        assert "200 requests passed and no copy reached the candidate" in reason
+
+    def test_a_gateway_that_nobody_used(self):
+        hold([], "no_data", counters={"passed": 0})
+
+    @pytest.mark.parametrize("candidate", [NOT_SENT, DROPPED])
+    def test_a_candidate_that_was_never_asked(self, candidate):
+        hold(same(500, candidate=candidate, differs=None), "mirror_sent_nothing")
+
+    def test_a_baseline_that_was_never_recorded(self):
+        hold(same(500, baseline=DROPPED, differs=None), "nothing_compared")
+
+    def test_a_run_that_never_left_the_warm_up(self):
+        reason = hold(same(500), "warm_up", Policy())
+        assert "first 15 min" in reason
+
+    def test_few_pairs_and_a_short_span(self):
+        assert "290 more needed" in hold(same(10), "too_few_pairs")
+        assert "24 h required" in hold(same(5000), "minimum_span", Policy(warmup=0))
+
+    def test_failed_pairs_do_not_lengthen_the_span(self):
+        late = [replace(p, id=f"x{p.id}", at=p.at + 90_000, candidate=failure()) for p in same(3)]
+        hold(same(2000) + late, "minimum_span", Policy(warmup=0))
+
+
+class TestCoverage:
+    @pytest.mark.parametrize("lost", [NOT_SENT, DROPPED])
+    def test_missing_pairs(self, lost):
+        pairs = changed(same(3000), lambda n: n % 5 < 2, candidate=lost, differs=None)
+        assert "could read 60.0% of its pairs, 98% required" in hold(pairs, "coverage")
+
+    def test_is_not_made_up_by_failures(self):
+        pairs = changed(same(1000), lambda n: n >= 970, candidate=NOT_SENT)
+        hold(pairs, "coverage")
+        failed = [replace(p, id=f"x{p.id}", candidate=failure(), baseline=failure()) for p in same(1000)]
+        hold(pairs + failed, "coverage")
+
+    def test_clients_that_left_say_nothing_about_the_candidate(self):
+        pairs = changed(same(2000), some(10), baseline=CLIENT_LEFT, differs=None)
+        found = verdict(pairs)
+        assert found.ledger["client_left"] == 200
+        assert found.verdict is Verdict.GO
+
+    def test_an_answer_without_its_latency(self):
+        hold(changed(same(3000), some(20), candidate=answer(None)), "coverage")
+
+    def test_copies_that_the_breaker_withheld(self):
+        pairs = changed(same(3000), lambda n: 1000 <= n < 1300, candidate=WITHHELD, differs=None)
+        found = verdict(pairs)
+        assert (found.verdict, found.code) == (Verdict.HOLD, "coverage")
+        assert not check(found, "breaker_open")
+        assert found.ledger["breaker_open"] == 300
+
+    def test_answers_that_were_not_scored(self):
+        assert "5.0%" in hold(changed(same(3000), some(20), differs=None), "unscored")
+        hold(same(3000, differs=None, repeat_differs=None), "unscored")
+
+    def test_repeats_that_were_not_scored(self):
+        hold(same(3000, repeat_differs=None), "coverage")
+
+    def test_unscored_answers_do_not_matter_where_disagreement_is_not_required(self):
+        assert verdict(same(3000, differs=None), only("errors")).verdict is Verdict.GO
+
+    def test_a_run_that_is_mostly_not_comparable(self):
+        hold(changed(same(3000), lambda n: n % 5 < 3, not_comparable="redacted copy"), "not_comparable")
+
+    def test_requests_that_were_never_meant_to_be_sent_do_not_count(self):
+        pairs = changed(same(3000), some(5), candidate=NOT_SENT, not_comparable="not_comparable: stateful")
+        found = verdict(pairs)
+        assert found.ledger["not_comparable"] == 600
+        assert found.verdict is Verdict.GO
+
+
+class TestSampleRatio:
+    def counters(self, mirrored, not_sampled, ppm=100_000):
+        return {
+            "passed": mirrored + not_sampled,
+            "mirrored": mirrored,
+            "not_sampled": not_sampled,
+            "mirror_ppm": ppm,
+        }
+
+    def test_that_is_right_passes(self):
+        assert check(verdict(same(700), counters=self.counters(700, 6_250)), "sample_ratio")
+
+    def test_that_is_wrong_is_a_hold(self):
+        reason = hold(same(700), "sample_ratio", counters=self.counters(700, 4_000))
+        assert "14.9%" in reason and "10.0% configured" in reason
+
+    def test_allows_for_conversations_being_mirrored_whole(self):
+        one_talk = same(700, session="a")
+        assert check(verdict(one_talk, counters=self.counters(700, 4_000)), "sample_ratio")
+
+    def test_of_everything_allows_no_exception(self):
+        assert check(verdict(same(700), counters=self.counters(700, 0, 10**6)), "sample_ratio")
+        hold(same(700), "sample_ratio", counters=self.counters(700, 1, 10**6))
+
+    def test_is_not_checked_without_counters(self):
+        assert all(one.code != "sample_ratio" for one in verdict(same(700)).checks)
+
+
+class TestHalt:
+    @pytest.mark.parametrize("failed", [failure(), TIMEOUT, failure(Outcome.CONNECT_ERROR)])
+    def test_twenty_failures_in_a_row(self, failed):
+        assert (
+            verdict(changed(same(600), lambda n: 100 <= n < 120, candidate=failed), Policy()).code == "halt"
+        )
+        assert (
+            verdict(changed(same(600), lambda n: 100 <= n < 119, candidate=failed), Policy()).code != "halt"
+        )
+
+    def test_counts_during_the_warm_up(self):
+        assert verdict(same(30, candidate=failure()), Policy()).code == "halt"
+
+    def test_looks_past_what_the_breaker_withheld(self):
+        pairs = same(400, candidate=WITHHELD)
+        assert verdict(changed(pairs, some(19), candidate=failure()), Policy()).code == "halt"
+
+    def test_a_breaker_that_closed_again_is_an_incident(self):
+        pairs = changed(same(600), lambda n: 100 <= n < 105, candidate=failure())
+        pairs = changed(pairs, lambda n: 105 <= n < 200, candidate=WITHHELD)
+        assert verdict(pairs, Policy()).code != "halt"
+
+    def test_needs_a_failure_not_only_copies_that_were_withheld(self):
+        assert verdict(changed(same(600), lambda n: n > 300, candidate=WITHHELD)).code != "halt"
+
+    def test_half_of_the_requests_of_five_minutes(self):
+        pairs = changed(same(600, rate=0.2), lambda n: 300 <= n < 420 and n % 2 == 0, candidate=failure())
+        assert verdict(pairs, Policy()).code == "halt"
+        assert verdict(pairs, Policy(warmup=3600)).code != "halt"
+
+    def test_is_not_the_candidates_fault_when_the_baseline_failed_too(self):
+        pairs = changed(same(600), lambda n: 100 <= n < 200, candidate=failure(), baseline=failure())
+        assert verdict(pairs, Policy()).code != "halt"
+
+
+class TestCaveats:
+    def test_a_rehearsal_says_so(self):
+        assert any("rehearsal" in one.message for one in verdict(same(700)).checks)
+        assert all(one.code != "rehearsal" for one in verdict(same(700), Policy()).checks)
+
+    def test_retried_answers_count_and_are_shown(self):
+        pairs = changed(same(700), some(7), candidate=answer(attempts=2))
+        found = verdict(pairs)
+        assert found.verdict is Verdict.GO
+        assert next(c.message for c in found.checks if c.code == "retried").startswith(
+            "100 candidate answers"
+        )
+
+    def test_every_check_of_a_clean_run_passes(self):
+        assert [one.code for one in verdict(run(700, 3)).checks if not one.passed] == []
+
+    def test_a_check_that_fails_does_not_silence_harm(self):
+        pairs = changed(same(100), some(4), candidate=failure())
+        assert verdict(pairs, QUICK.model_copy(update={"minimum_pairs": 1000})).verdict is Verdict.ROLLBACK
