@@ -1,6 +1,8 @@
 """A load generator that costs little: keep-alive connections in a closed loop, or paced streams. Prints JSON.
 
 ``python -m benchmarks.load whole PORT CONNECTIONS SECONDS`` → count, errors, latencies' p50 and p99, rate.
+``python -m benchmarks.load paced PORT RATE SECONDS`` → the same for requests that come at their own pace, RATE a second.
+``python -m benchmarks.load count PORT CONNECTIONS REQUESTS`` → the same for so many requests, as fast as they go.
 ``python -m benchmarks.load streams PORT STREAMS ROUNDS`` → TTFT p50, lateness p50 and p99 of tokens, errors.
 """
 
@@ -69,6 +71,7 @@ class Client(asyncio.Protocol):
     errors = 0
     number = int.from_bytes(os.urandom(4))
     until = 0.0
+    left: float = float("inf")
     running = 0
     done: asyncio.Future[None]
 
@@ -78,7 +81,8 @@ class Client(asyncio.Protocol):
         self.ask()
 
     def ask(self) -> None:
-        if monotonic() >= Client.until:
+        Client.left -= 1
+        if monotonic() >= Client.until or Client.left < 0:
             self.transport.close()
             return
         Client.number += 1
@@ -101,14 +105,49 @@ class Client(asyncio.Protocol):
             Client.done.set_result(None)
 
 
-async def many_connections(port: int, connections: int, seconds: float) -> tuple[list[float], int]:
+async def many_connections(
+    port: int, connections: int, seconds: float, requests: float = float("inf")
+) -> tuple[list[float], int]:
     loop = asyncio.get_running_loop()
-    Client.until = monotonic() + seconds
+    Client.until, Client.left = monotonic() + seconds, requests
     Client.done = loop.create_future()
     for _ in range(connections):
         await loop.create_connection(Client, "127.0.0.1", port)
     await asyncio.wait_for(Client.done, seconds + 30)
     return Client.latencies, Client.errors
+
+
+async def paced(port: int, rate: int, seconds: float) -> tuple[list[float], int]:
+    """Each request is due at its time whether or not the last was answered; 32 connections take turns."""
+    latencies: list[float] = []
+    errors = 0
+    seed = int.from_bytes(os.urandom(4))
+    idle: asyncio.Queue[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = asyncio.Queue()
+    for _ in range(32):
+        idle.put_nowait(await asyncio.open_connection("127.0.0.1", port))
+
+    async def one(number: int) -> None:
+        nonlocal errors
+        reader, writer = await idle.get()
+        start = perf_counter()
+        try:
+            writer.write(request(seed + number))
+            head = await reader.readuntil(b"\r\n\r\n")
+            await reader.readexactly((whole_length(head) or 0) - len(head))
+            latencies.append(perf_counter() - start)
+            errors += not head.startswith(b"HTTP/1.1 200")
+            idle.put_nowait((reader, writer))
+        except (OSError, EOFError, ValueError):
+            errors += 1
+            idle.put_nowait(await asyncio.open_connection("127.0.0.1", port))
+
+    start, tasks = monotonic(), set()
+    for number in range(int(rate * seconds)):
+        due = start + number / rate
+        await asyncio.sleep(max(0.0, due - monotonic()))
+        tasks.add(asyncio.create_task(one(number)))
+    await asyncio.wait_for(asyncio.gather(*tasks), 30)
+    return latencies, errors
 
 
 async def one_stream(port: int, number: int) -> tuple[float, list[float]]:
@@ -171,6 +210,12 @@ def summary(latencies: list[float], errors: int, seconds: float) -> dict[str, fl
 def main(kind: str, port: int, count: int, amount: float) -> dict[str, float]:
     if kind == "streams":
         return uvloop.run(streams(port, count, int(amount)))
+    if kind == "paced":
+        return summary(*uvloop.run(paced(port, count, amount)), amount)
+    if kind == "count":
+        start = monotonic()
+        found = uvloop.run(many_connections(port, count, 600, amount))
+        return summary(*found, monotonic() - start)
     if count == 1:
         return summary(*one_connection(port, amount), amount)
     return summary(*uvloop.run(many_connections(port, count, amount)), amount)

@@ -1,13 +1,14 @@
 """A backend that costs next to nothing: raw protocol, one static JSON answer, or 50 tokens a second as a stream.
 
-``python -m benchmarks.upstream PORT [MODE]``. Modes: ``answer`` (default), and what a bad candidate does: ``hang`` reads
-and never answers, ``reset`` resets each request, ``flood`` answers with garbage without end.
+``python -m benchmarks.upstream PORT [MODE [DELAY]]``. Modes: ``answer`` (default; after DELAY seconds), and what a bad
+candidate does: ``hang`` reads and never answers, ``reset`` resets each request, ``flood`` answers with garbage without end.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import os
 import socket
 import struct
 import sys
@@ -38,6 +39,7 @@ class Backend(asyncio.Protocol):
     """One connection."""
 
     mode = "answer"
+    delay = 0.0
 
     def __init__(self) -> None:
         self.buffer = b""
@@ -69,6 +71,8 @@ class Backend(asyncio.Protocol):
             if b'"stream": true' in body:
                 self.transport.write(STREAM)
                 self.token(0, monotonic())
+            elif self.delay:
+                asyncio.get_running_loop().call_later(self.delay, self.transport.write, WHOLE)
             else:
                 self.transport.write(WHOLE)
         elif self.mode == "reset":
@@ -100,12 +104,14 @@ class Backend(asyncio.Protocol):
             self.transport.write(b"e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n")
 
 
-async def main(port: int, mode: str) -> None:
-    Backend.mode = mode
+async def main(port: int, mode: str = "answer", delay: str = "0") -> None:
+    Backend.mode, Backend.delay = mode, float(delay)
+    if mode != "answer":
+        os.nice(10)  # it stands for another machine: its own work must not be what slows this one
     server = await asyncio.get_running_loop().create_server(Backend, "127.0.0.1", port, backlog=512)
     print(server.sockets[0].getsockname()[1], flush=True)
     await server.serve_forever()
 
 
 if __name__ == "__main__":
-    uvloop.run(main(int(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else "answer"))
+    uvloop.run(main(int(sys.argv[1]), *sys.argv[2:]))

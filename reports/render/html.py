@@ -15,9 +15,11 @@ from jinja2 import Environment, StrictUndefined, Template
 
 from reports.document import Curve, Document
 from reports.judgement import RuleResult
-from reports.render.words import MARKS, NOTHING, interval, plain, quantity, span, title
+from reports.render.words import MARKS, NOTHING, interval, moment, plain, quantity, span, title
 
-_WIDTH, _HEIGHT, _LEFT, _BOTTOM = 640.0, 220.0, 44.0, 30.0
+_WIDTH, _HEIGHT, _LEFT, _BOTTOM = 420.0, 200.0, 40.0, 28.0
+_DECADES = 3.0
+"""A logarithmic axis shows at most this much; what is faster stands at its left end."""
 _ARMS = {"baseline_repeat": "repeat", "baseline": "baseline", "candidate": "candidate"}
 _METRICS = {"ttft": "Time to first token", "itl": "Gap between chunks", "e2e": "End to end"}
 
@@ -67,6 +69,7 @@ def _template() -> Template:
         "title_of": title,
         "interval": interval,
         "quantity": quantity,
+        "moment": moment,
     }
     environment.globals |= {"marks": MARKS, "nothing": NOTHING}
     return environment.from_string(
@@ -103,6 +106,7 @@ def draw(document: Document, metric: str) -> Chart | None:
     if not values:
         return None
     low, high = math.log10(min(values)), math.log10(max(values))
+    low = max(low, high - _DECADES)
     high = max(high, low + 0.2)
     return Chart(
         title=_METRICS[metric],
@@ -135,7 +139,7 @@ def _ticks(low: float, high: float) -> list[tuple[float, str]]:
         factor * 10**power for power in range(math.floor(low), math.ceil(high) + 1) for factor in (1, 2, 5)
     ]
     inside = [step for step in steps if low <= math.log10(step) <= high]
-    while len(inside) > 6:
+    while len(inside) > 5:
         inside = inside[::2]
     return [(_x(step, low, high), quantity(step, "s")) for step in inside]
 

@@ -37,7 +37,8 @@ def quantity(value: float | None, unit: str, *, signed: bool = False) -> str:
         return f"{sign}{value * 100:.2f} %"
     if abs(value) >= 10:
         return f"{sign}{value:.1f} s"
-    return f"{sign}{value * 1000:.{1 if abs(value) < 0.1 else 0}f} ms"
+    places = 2 if abs(value) < 0.001 else 1 if abs(value) < 0.1 else 0
+    return f"{sign}{value * 1000:.{places}f} ms"
 
 
 def interval(rule: RuleResult) -> str:
@@ -55,6 +56,11 @@ def span(seconds: float) -> str:
     if minutes < 120:
         return f"{minutes:.0f} min"
     return f"{hours:.1f} h" if hours < 48 else f"{days:.1f} days"
+
+
+def moment(at: str) -> str:
+    """An ISO time for people."""
+    return at.replace("T", " ").replace("Z", " UTC")
 
 
 def plain(text: str, limit: int = 2_000) -> str:

@@ -9,13 +9,15 @@ import numpy as np
 
 from replay.exchange import Outcome
 from reports.judge import judge
-from reports.judgement import Judgement, Measured, Pair, RuleResult
+from reports.judgement import Judgement, Measured, Pair, RuleResult, Verdict
 from reports.policy import Policy
 
 REHEARSAL = Policy(minimum_span=10, minimum_pairs=300, warmup=0, rehearsal=True)
 """What a demonstration uses: everything else is the default."""
 QUICK = Policy(minimum_span=0, minimum_pairs=1, warmup=0, rehearsal=True)
 """Evidence alone decides."""
+RANK = {Verdict.ROLLBACK: 0, Verdict.HOLD: 1, Verdict.GO: 2}
+"""Adding harm may only ever go down."""
 START = 1_700_000_000.0
 
 
@@ -28,6 +30,7 @@ def failure(outcome: Outcome = Outcome.HTTP_ERROR, e2e_s: float | None = 0.01, r
 
 
 WITHHELD = failure(Outcome.NOT_SENT, None, "breaker_open")
+MISSING = failure(Outcome.NOT_SENT, None)
 TIMEOUT = failure(Outcome.TIMEOUT, 60.0)
 
 

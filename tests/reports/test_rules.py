@@ -43,7 +43,7 @@ def test_each_rule_is_a_promise_of_the_policy():
 
 
 def test_a_limit_that_the_baseline_itself_would_break_is_refused():
-    with pytest.raises(ValueError, match="greater than 0.01"):
+    with pytest.raises(ValueError, match=r"greater than 0\.01"):
         LimitRule(limit="1 %")
 
 

@@ -16,7 +16,7 @@ CONFIG = """
 baseline: {{kind: vllm, url: 'http://127.0.0.1:{baseline}'}}
 candidate: {{kind: vllm, url: 'http://127.0.0.1:{candidate}', timeouts: {{first_byte: 1s, total: 2s}}}}
 gateway: {{listen: '127.0.0.1:0', admin: 'localhost:0', grace: 1s}}
-shadow: {{percent: 100, max_answer: 1 MiB, repeat_baseline: 50 %, retry: {{attempts: 2}}}}
+shadow: {{percent: 100, max_answer: 64 KiB, repeat_baseline: 50 %, retry: {{attempts: 2}}}}
 store: {{url: 'sqlite:///{store}'}}
 """
 
