@@ -81,7 +81,9 @@ def gateway(folder: Path, *, baseline: int, candidate: int, percent: float) -> I
     command = [sys.executable, "-m", "migrate", "shadow", "--config", str(path)]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as running:
         try:
-            yield _started(running)
+            started = _started(running)
+            yield started
+            started.mirror(on=False)  # what a bad candidate still owes is not waited for
         finally:
             running.terminate()
             with contextlib.suppress(subprocess.TimeoutExpired):

@@ -78,9 +78,18 @@ def main(arguments: list[str] | None = None) -> Any:
         code = error.exit_code
     except KeyboardInterrupt:
         code = 130
-    except (MigrateError, OSError) as error:
-        if "--debug" in words:
-            traceback.print_exc()
-        click.echo(f"migrate: {error}", err=True)
-        code = error.exit_code if isinstance(error, MigrateError) else 1
+    except Exception as error:  # noqa: BLE001 - the one place where an error becomes a line
+        code = _explained(error, debug="--debug" in words)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _explained(error: Exception, *, debug: bool) -> int:
+    """One line on standard error, the traceback with ``--debug``. Returns the exit code."""
+    if debug:
+        traceback.print_exception(error)
+    if isinstance(error, MigrateError | OSError):
+        click.echo(f"migrate: {error}", err=True)
+    else:
+        hint = "" if debug else "; this is a defect: run again with migrate --debug for the traceback"
+        click.echo(f"migrate: unexpected {type(error).__name__}: {error}{hint}", err=True)
+    return error.exit_code if isinstance(error, MigrateError) else 1

@@ -26,10 +26,10 @@ SCENARIOS = (
     Scenario(name="good", story="the candidate answers alike and as fast", verdict=Verdict.GO),
     Scenario(
         name="slow-tail",
-        story="one answer in eight is two seconds late",
+        story="one answer in five is two seconds late",
         verdict=Verdict.ROLLBACK,
-        faults=("--slow-share", "12%", "--slow-by", "2s"),
-        requests=700,
+        faults=("--slow-share", "20%", "--slow-by", "2s"),
+        requests=800,
     ),
     Scenario(
         name="wrong-answers",

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-import unicodedata
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice, zip_longest
 from typing import Any, NoReturn
 
 from replay.exchange import JSON
+from reports.compare.normal import nfc
 
 MAX_DEPTH = 200
 """Nesting beyond this is refused, so that recursion over a parsed value always ends well."""
@@ -77,17 +77,13 @@ def canonical(value: Any, schema: JSON | None = None) -> str:
 
 def _plain(value: Any, schema: JSON) -> Any:
     if isinstance(value, dict):
-        return {_nfc(key): _plain(item, _below(schema, key)) for key, item in value.items()}
+        return {nfc(key): _plain(item, _below(schema, key)) for key, item in value.items()}
     if isinstance(value, list):
         inner = _below(schema, 0)
         return [_plain(item, inner) for item in value]
     if isinstance(value, float) and value.is_integer() and not _integer(schema):
         return int(value)
-    return _nfc(value) if isinstance(value, str) else value
-
-
-def _nfc(text: str) -> str:
-    return unicodedata.normalize("NFC", text)
+    return nfc(value) if isinstance(value, str) else value
 
 
 def differences(
@@ -119,7 +115,7 @@ def _walk(
 
 def _same(old: Any, new: Any, schema: JSON, same: Callable[[str, str], bool]) -> bool:
     if isinstance(old, str) and isinstance(new, str):
-        return same(_nfc(old), _nfc(new))
+        return same(nfc(old), nfc(new))
     if _number(old) and _number(new):
         return bool(old == new) and (type(old) is type(new) or not _integer(schema))
     return type(old) is type(new) and bool(old == new)

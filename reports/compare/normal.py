@@ -25,6 +25,8 @@ _PREFIX = re.compile(r"\A\s*(?:#{1,6}\s+|>\s?|[*+•‣◦-]\s+)")
 _RULE = re.compile(r"\A\s*(?:[-*_]\s*){3,}\Z")
 _LABEL = re.compile(r"\A\s*(\d{1,3})[.)]\s+(?=\S)")
 _SENTENCE_END = re.compile(r"(?<=[.!?\u3002\uff01\uff1f])\s+|(?<=[\u3002\uff01\uff1f])")
+_WORD = re.compile(r"\S+")
+_LONGEST_WORD = 1024
 _TRAILING = " \t.!;:,"
 
 
@@ -42,7 +44,7 @@ def normalise(text: str) -> Plain:
 
     Lines of fenced code keep their indentation. Time and memory are linear in the text.
     """
-    text = _NARROW_GROUPED.sub("", unicodedata.normalize("NFC", _printable(text)).translate(_CHARACTERS))
+    text = _NARROW_GROUPED.sub("", nfc(_printable(text)).translate(_CHARACTERS))
     lines: list[str] = []
     fenced = False
     prose: list[int] = []
@@ -57,6 +59,17 @@ def normalise(text: str) -> Plain:
     _unnumber(lines, prose)
     sentences = [part for line in lines for part in _split(line)]
     return Plain(text=" ".join(sentences).strip(_TRAILING), sentences=tuple(sentences))
+
+
+def nfc(text: str) -> str:
+    """Unicode NFC, word by word. Words beyond any language's stay as they are: a megabyte of combining marks would
+    take hours, for composing is quadratic in their number."""
+    return text if text.isascii() else _WORD.sub(_composed, text)
+
+
+def _composed(match: re.Match[str]) -> str:
+    word = match[0]
+    return unicodedata.normalize("NFC", word) if len(word) <= _LONGEST_WORD else word
 
 
 def same_text(one: str, two: str) -> bool:

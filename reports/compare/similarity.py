@@ -7,8 +7,9 @@ sentence in it. So both texts are cut at sentence ends into the same number of c
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -20,9 +21,14 @@ TOKENS = 190
 MAX_CHUNKS = 64
 """A text that needs more is left unscored."""
 _PIECE = TOKENS // 4
+_DRIFT = 6
+"""Pieces by which a cut may be moved to fall on the same sentence in both texts."""
 _LETTERS = 5
 """Letters a token in prose; each further started five count one more."""
 _WORD = re.compile(r"\S+")
+
+Pieces = list[tuple[str, int]]
+"""Sentences, and parts of long ones, with their estimated tokens."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,9 +60,15 @@ def resolve(comparisons: Iterable[Comparison], embed: Embed | None, floor: float
 
 def align(baseline: str, candidate: str) -> _Pair:
     """Both texts (one sentence a line) cut into the same number of chunks, as far as they are long enough."""
-    old, new = _pieces(baseline), _pieces(candidate)
-    count = max(1, -(-_cost(old) // TOKENS), -(-_cost(new) // TOKENS))
-    return _Pair(baseline=_cut(old, count), candidate=_cut(new, count))
+    first, second = sorted((baseline, candidate))  # so that swapping the sides changes no cut
+    guide, follower = _pieces(first), _pieces(second)
+    count = max(1, -(-_cost(guide) // TOKENS), -(-_cost(follower) // TOKENS))
+    starts = _starts(guide, count)
+    chunks = {
+        first: _joined(guide, starts),
+        second: _joined(follower, _following(guide, starts, follower, _starts(follower, count))),
+    }
+    return _Pair(baseline=chunks[baseline], candidate=chunks[candidate])
 
 
 def _embedded(groups: Iterable[tuple[_Pair, ...]], embed: Embed | None) -> tuple[dict[str, Vectors], str]:
@@ -151,8 +163,7 @@ def _too_long(pair: _Pair) -> bool:
     return max(len(pair.baseline), len(pair.candidate)) > MAX_CHUNKS
 
 
-def _pieces(text: str) -> list[tuple[str, int]]:
-    """Sentences, and parts of long ones, with their estimated tokens."""
+def _pieces(text: str) -> Pieces:
     return [piece for line in text.split("\n") for piece in _sentence(line)]
 
 
@@ -184,19 +195,38 @@ def _tokens(word: str) -> int:
     return max(1, wide + -(-(len(word) - wide) // _LETTERS))
 
 
-def _cost(pieces: Sequence[tuple[str, int]]) -> int:
+def _cost(pieces: Pieces) -> int:
     return sum(tokens for _, tokens in pieces)
 
 
-def _cut(pieces: Sequence[tuple[str, int]], count: int) -> tuple[str, ...]:
-    """``count`` chunks of about equal length; fewer when there are fewer pieces."""
-    share = _cost(pieces) / count
-    chunks: list[list[str]] = [[]]
-    spent = 0
-    for text, tokens in pieces:
+def _starts(pieces: Pieces, count: int) -> list[int]:
+    """Where the second and later of ``count`` chunks of about equal length begin; fewer when pieces are few."""
+    share, spent = _cost(pieces) / count, 0
+    starts: list[int] = []
+    for at, (_, tokens) in enumerate(pieces):
         # A piece belongs to the chunk in which its middle lies.
-        if chunks[-1] and spent + tokens / 2 >= share * len(chunks) and len(chunks) < count:
-            chunks.append([])
-        chunks[-1].append(text)
+        if at > (starts[-1] if starts else 0) and spent + tokens / 2 >= share * (len(starts) + 1):
+            starts.append(at)
         spent += tokens
-    return tuple(" ".join(chunk) for chunk in chunks)
+    return starts[: count - 1]
+
+
+def _following(guide: Pieces, starts: list[int], follower: Pieces, own: list[int]) -> list[int]:
+    """The follower's cuts, moved to where the guide is cut if that very sentence stands near: one inserted sentence
+    would otherwise shift the content of every later chunk."""
+    places: dict[str, list[int]] = {}
+    for at, (text, _) in enumerate(follower):
+        places.setdefault(text, []).append(at)
+    cuts: list[int] = []
+    for start, usual in zip(starts, own, strict=False):
+        lowest = (cuts[-1] if cuts else 0) + 1
+        found = [at for at in places.get(guide[start][0], ()) if at >= lowest and abs(at - usual) <= _DRIFT]
+        cuts.append(
+            min(found, key=lambda at, usual=usual: (abs(at - usual), at)) if found else max(usual, lowest)
+        )
+    return [cut for cut in cuts if cut < len(follower)]
+
+
+def _joined(pieces: Pieces, starts: list[int]) -> tuple[str, ...]:
+    bounds = [0, *starts, len(pieces)]
+    return tuple(" ".join(text for text, _ in pieces[low:high]) for low, high in pairwise(bounds))

@@ -11,7 +11,9 @@ from reports.judge import judge, judge_columns
 from reports.judgement import Verdict
 from reports.policy import Policy
 from tests.reports.made import (
+    MISSING,
     QUICK,
+    RANK,
     REHEARSAL,
     START,
     WITHHELD,
@@ -202,5 +204,3 @@ class TestFailedRequests:
         assert rule(verdict(worse), "errors").candidate > 0.05 > rule(verdict(worse), "errors").baseline
         assert verdict(worse).verdict is Verdict.ROLLBACK
         assert rule(verdict(better), "errors").verdict is Verdict.GO
-
-

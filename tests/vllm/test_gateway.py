@@ -1,0 +1,133 @@
+"""The gateway in front of a real vLLM: bytes, the SDK, what was decoded, and errors."""
+
+from __future__ import annotations
+
+import re
+import socket
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import orjson
+import pytest
+from openai import BadRequestError, NotFoundError, OpenAI
+
+from replay.exchange import Outcome
+from reports.compare import compare
+from reports.judgement import Severity
+from tests.vllm.conftest import Shadow
+from tests.vllm.server import MODEL
+
+CHAT = {
+    "model": MODEL,
+    "messages": [{"role": "user", "content": "What is the tide at noon?"}],
+    "temperature": 0,
+    "seed": 1,
+    "max_tokens": 24,
+}
+STREAM = CHAT | {"stream": True, "stream_options": {"include_usage": True}}
+COMPLETION = {"model": MODEL, "prompt": "The harbour", "temperature": 0, "max_tokens": 12}
+
+
+def raw(url: str, path: str, body: bytes, method: str = "POST") -> bytes:
+    """The answer exactly as it comes from the socket, framing included."""
+    parts = urlsplit(url)
+    head = f"{method} {path} HTTP/1.1\r\nHost: tide.test\r\nContent-Type: application/json\r\nConnection: close\r\n"
+    with socket.create_connection((parts.hostname, parts.port), timeout=60) as sock:
+        sock.sendall(head.encode() + f"Content-Length: {len(body)}\r\n\r\n".encode() + body)
+        pieces = []
+        while piece := sock.recv(65_536):
+            pieces.append(piece)
+    return b"".join(pieces)
+
+
+def without_identity(answer: bytes) -> bytes:
+    """The answer without what differs between any two answers of one server: ids, times, and the date header."""
+    answer = re.sub(rb'"(id|created)":("[^"]*"|\d+)', rb'"\1":0', answer)
+    return re.sub(rb"(?i)^date: [^\r]*\r\n", b"date: -\r\n", answer, flags=re.MULTILINE)
+
+
+def payload(answer: bytes) -> bytes:
+    """Head without ``connection`` and the payload without its chunk framing: a hop may frame as it likes."""
+    head, _, body = answer.partition(b"\r\n\r\n")
+    lines = [line for line in head.split(b"\r\n") if not line.lower().startswith(b"connection:")]
+    if b"chunked" in head.lower():
+        body = re.sub(rb"(?:^|\r\n)[0-9a-f]+\r\n", b"", body)
+    return b"\r\n".join(lines) + b"\r\n\r\n" + body
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/chat/completions", CHAT),
+        ("/v1/chat/completions", STREAM),
+        ("/v1/completions", COMPLETION),
+        ("/v1/completions", COMPLETION | {"stream": True}),
+        ("/v1/chat/completions", CHAT | {"temperature": -1}),
+        ("/v1/chat/completions", CHAT | {"model": "nobody"}),
+        ("/v1/nowhere", {}),
+        ("/v1/chat/completions", CHAT | {"logprobs": True, "top_logprobs": 2}),
+    ],
+    ids=["chat", "stream", "completion", "completion-stream", "400", "404-model", "404-route", "logprobs"],
+)
+def test_bytes_through_the_gateway_equal_bytes_from_vllm(
+    vllm: list[str], shadow: Shadow, path: str, body: dict[str, Any]
+) -> None:
+    data = orjson.dumps(body)
+    direct, through = raw(vllm[0], path, data), raw(shadow.url, path, data)
+    assert payload(without_identity(through)) == payload(without_identity(direct))
+
+
+@pytest.mark.parametrize("path", ["/v1/models", "/health", "/version", "/metrics"])
+def test_everything_else_passes_too(vllm: list[str], shadow: Shadow, path: str) -> None:
+    direct, through = raw(vllm[0], path, b"", "GET"), raw(shadow.url, path, b"", "GET")
+    assert through.split(b"\r\n")[0] == direct.split(b"\r\n")[0]
+    assert len(through) > 0 and b"200" in through.split(b"\r\n")[0]
+
+
+def test_the_sdk_works_through_it_unchanged_and_both_arms_are_recorded(shadow: Shadow) -> None:
+    client = OpenAI(base_url=f"{shadow.url}/v1", api_key="sk-visitor-0123456789abcdef", max_retries=0)
+    whole = client.chat.completions.create(**CHAT)
+    pieces = [
+        chunk.choices[0].delta.content or ""
+        for chunk in client.chat.completions.create(**STREAM)
+        if chunk.choices
+    ]
+    text = whole.choices[0].message.content
+    assert text and text == "".join(pieces)
+    exchanges = shadow.exchanges(2)
+    assert len(exchanges) == 2
+    for exchange in exchanges:
+        for seen in (exchange.baseline, exchange.candidate):
+            assert seen is not None and seen.outcome is Outcome.OK and seen.answer is not None
+            assert seen.answer.first.text == text
+            assert seen.answer.first.finish_reason == whole.choices[0].finish_reason
+            assert seen.answer.usage is not None and whole.usage is not None
+            assert seen.answer.usage.completion_tokens == whole.usage.completion_tokens
+            assert seen.answer.usage.prompt_tokens == whole.usage.prompt_tokens
+        assert compare(exchange.request, exchange.baseline, exchange.candidate).severity is Severity.EQUAL
+    streamed = next(one for one in exchanges if b'"stream":true' in one.request.body)
+    assert streamed.baseline is not None and streamed.baseline.timing.ttft_s is not None
+    assert b"sk-visitor" not in Path(shadow.store.removeprefix("sqlite:///")).read_bytes()
+
+
+def test_the_sdk_sees_vllms_own_errors(shadow: Shadow) -> None:
+    client = OpenAI(base_url=f"{shadow.url}/v1", api_key="none", max_retries=0)
+    with pytest.raises(BadRequestError, match="temperature"):
+        client.chat.completions.create(**CHAT | {"temperature": -1})
+    with pytest.raises(NotFoundError, match="nobody"):
+        client.chat.completions.create(**CHAT | {"model": "nobody"})
+
+
+def test_a_tool_call_of_a_real_server_is_decoded(shadow: Shadow) -> None:
+    parameters = {"type": "object", "properties": {"open": {"type": "boolean"}}, "required": ["open"]}
+    tool = {"type": "function", "function": {"name": "set_valve", "parameters": parameters}}
+    client = OpenAI(base_url=f"{shadow.url}/v1", api_key="none", max_retries=0)
+    answer = client.chat.completions.create(
+        **CHAT | {"tools": [tool], "tool_choice": "required", "max_tokens": 200}
+    )
+    (call, *_) = answer.choices[0].message.tool_calls or ()
+    (exchange,) = shadow.exchanges(1)
+    assert exchange.candidate is not None and exchange.candidate.answer is not None
+    decoded = exchange.candidate.answer.first.tool_calls[0]
+    assert (decoded.name, decoded.arguments) == (call.function.name, call.function.arguments)
