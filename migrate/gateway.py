@@ -32,6 +32,10 @@ tuned for the baseline never picks up a connection that we are closing."""
 _REPLAYABLE = 64 * 1024
 """Bodies up to this size are read before they are sent, so that a stale connection can be replaced unseen."""
 
+_LOOK_AFTER = 0.001
+"""Seconds after which the tap looks at a request: no model answers sooner, and what does is looked at when its answer has
+left, so that the decision takes its time from no client."""
+
 _BROKEN = (aiohttp.ClientError, aiohttp.http.HttpProcessingError, OSError)
 """What reading an answer raises when the baseline is at fault; time-outs and resets are OSError."""
 
@@ -112,8 +116,8 @@ class Gateway:
             if self.closing and not self.open:
                 self._idle.set()
             exchange.stop()
-            if ticket is not None:
-                _settle(ticket, ending, detail)
+            if ticket is not None:  # once the last bytes have left, not before
+                asyncio.get_running_loop().call_soon(_settle, exchange, ticket, monotonic(), ending, detail)
 
     async def _serve(self, exchange: Exchange) -> tuple[web.StreamResponse, Ending, str]:
         request, ticket = exchange.request, exchange.ticket
@@ -157,7 +161,7 @@ class Gateway:
             raise self.baseline.explain(error) from error
 
     async def _send(self, exchange: Exchange, *, fresh: bool) -> Call:
-        """Puts the request on the wire; the tap looks at it once it has left."""
+        """Puts the request on the wire; the tap looks at it as soon as it has certainly left."""
         request, ticket = exchange.request, exchange.ticket
         head = request_head(
             request.method.encode(),
@@ -168,14 +172,15 @@ class Gateway:
             chunked=exchange.chunked and exchange.rest,
         )
         parts = (head, exchange.body) if exchange.body and not exchange.rest else (head,)
-        if ticket is not None and not ticket.sent_at:
-            ticket.sent_at = monotonic()
+        if ticket is not None:
+            ticket.sent(monotonic())
         call = exchange.call = await self.baseline.call(parts, bodiless=request.method == "HEAD", fresh=fresh)
         if exchange.rest:
             exchange.pump = asyncio.get_running_loop().create_task(exchange.upload(call))
-        if ticket is not None and not ticket.decided:
-            ticket.sent_at = call.sent_at
-            asyncio.get_running_loop().call_soon(ticket.offer)
+        if ticket is not None:
+            ticket.sent(call.sent_at)
+            if exchange.look is None:
+                exchange.look = asyncio.get_running_loop().call_later(_LOOK_AFTER, ticket.offer)
         return call
 
     async def _head(self, exchange: Exchange, call: Call) -> tuple[RawResponseMessage, StreamReader]:
@@ -193,7 +198,6 @@ class Gateway:
         if not payload.is_eof():
             call.limit_silence(self.baseline.total)
         if exchange.ticket is not None:
-            exchange.ticket.offer()
             exchange.ticket.head(monotonic(), message.code, message.raw_headers)
         return message, payload
 
@@ -255,11 +259,14 @@ def _fill(ticket: Ticket, exchange: Exchange) -> None:
         ticket.body = exchange.body
 
 
-def _settle(ticket: Ticket, ending: Ending, detail: str) -> None:
-    if not ticket.sent_at:
+def _settle(exchange: Exchange, ticket: Ticket, at: float, ending: Ending, detail: str) -> None:
+    """Every way out of a request leads here: it is counted, and its recording handed over."""
+    if exchange.look is not None:
+        exchange.look.cancel()
+    if ticket.sent_at is None:
         ticket.refuse("incomplete")
     ticket.offer()
-    ticket.end(monotonic(), ending, detail)
+    ticket.end(at, ending, detail)
 
 
 def _answer_head(message: RawResponseMessage, framing: Framing, connection: bytes = b"") -> bytes:

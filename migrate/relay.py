@@ -33,7 +33,7 @@ class Exchange:
     ``rest``: more of the body is to come than was read. ``chunked``: the client frames its body in chunks.
     """
 
-    __slots__ = ("body", "call", "chunked", "pump", "raw", "request", "rest", "ticket")
+    __slots__ = ("body", "call", "chunked", "look", "pump", "raw", "request", "rest", "ticket")
 
     def __init__(self, request: web.BaseRequest, ticket: Ticket | None) -> None:
         self.request = request
@@ -44,6 +44,7 @@ class Exchange:
         self.chunked = "Transfer-Encoding" in request.headers
         self.call: Call | None = None
         self.pump: asyncio.Task[None] | None = None
+        self.look: asyncio.TimerHandle | None = None
 
     def write(self, data: bytes) -> None:
         """Queues bytes for the client. Raises ClientLeft."""

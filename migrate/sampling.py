@@ -7,9 +7,10 @@ restart agrees, and a larger share contains the smaller one.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping
 from typing import Any
+
+import orjson
 
 from replay.exchange import JSON
 
@@ -115,4 +116,4 @@ def _reference(node: Any) -> str | None:
 
 
 def _canonical(value: Any) -> str:
-    return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()

@@ -1,7 +1,7 @@
 """The tap beside the client's answer: decides what is mirrored, hands it over without waiting, and counts each request once.
 
-Nothing here can fail, delay or change an answer. The decision is made after the request has left for the baseline; a
-message that the channel does not take at once is dropped and counted by its reason.
+Nothing here can fail, delay or change an answer. The decision is made while the baseline works on the request; a message
+that the channel does not take at once is dropped and counted by its reason.
 """
 
 from __future__ import annotations
@@ -107,11 +107,11 @@ class Tap:
         found = header_key(by, {k.lower(): v for k, v in decoded(raw)}) if self._by_header else None
         return found or body_key(by, body, request_id)
 
-    def request(self, ticket: Ticket, request_id: str, conversation: str) -> Request:
+    def request(self, ticket: Ticket, request_id: str, conversation: str, *, at: float) -> Request:
         """What the mirror gets to see of a request: no credentials."""
         return Request(
             id=request_id,
-            at=time.time(),
+            at=at,
             method="POST",
             path=without_credentials(ticket.target),
             headers=for_mirror(ticket.raw, also=self._header),
@@ -121,10 +121,11 @@ class Tap:
 
 
 class Ticket:
-    """One eligible request on its way: first decided, then, when mirrored, recorded."""
+    """One eligible request on its way: recorded until it is decided, and from then on when it is mirrored."""
 
     __slots__ = (
         "_asked_at",
+        "_head",
         "_recorder",
         "_request_id",
         "_size",
@@ -142,22 +143,30 @@ class Ticket:
         self.raw = raw
         self.body = b""
         self.decided = False
-        self.sent_at = 0.0
+        self.sent_at: float | None = None
+        """Reading of the monotonic clock when the request went to the baseline; ``None`` before."""
         self._asked_at = 0.0
         self._request_id = ""
+        self._head: tuple[float, int, RawHeaders] | None = None
         self._recorder: Recorder | None = None
         self._size = 0
 
     @property
     def recording(self) -> bool:
-        """Whether the answer is wanted."""
+        """Whether the answer is, or may yet be, wanted."""
         return self._recorder is not None
+
+    def sent(self, at: float) -> None:
+        """The request goes to the baseline; said again when it is sent again."""
+        if not self.decided or self._recorder is not None:
+            self.sent_at = at
+            self._recorder = Recorder(at, limit=self._tap.shadow.max_answer)
 
     def refuse(self, outcome: str) -> None:
         """Not mirrored, for a reason that the gateway saw. Nothing happens once it is decided."""
         if not self.decided:
-            self.decided = True
-            self._tap.counters[outcome] += 1
+            self._count(outcome)
+            self._drop()
 
     def offer(self) -> None:
         """Decides once, and hands the request over when it is to be mirrored. Never raises."""
@@ -168,7 +177,18 @@ class Ticket:
         except Exception:
             log.exception("the tap failed on a request; it is not mirrored")
             outcome = "tap_failed"
-        self.refuse(outcome)
+        self._count(outcome)
+        if outcome != "mirrored":
+            self._drop()
+
+    def _count(self, outcome: str) -> None:
+        self.decided = True
+        self._tap.counters[outcome] += 1
+
+    def _drop(self) -> None:
+        self._recorder = None
+        self._tap.let_go(self._size)
+        self._size = 0
 
     def _decide(self) -> str:
         tap = self._tap
@@ -184,19 +204,13 @@ class Ticket:
             return "not_sampled"
         if stateful_reason(body):
             return "stateful"
-        request = tap.request(self, request_id, conversation)
-        refused = tap.sink(Admitted(request=request, wanted=wanted))
-        if refused:
-            return refused
-        self._asked_at = request.at
-        self._request_id = request_id
-        self._recorder = Recorder(self.sent_at or time.monotonic(), limit=tap.shadow.max_answer)
-        return "mirrored"
+        self._request_id, self._asked_at = request_id, _epoch(self.sent_at)
+        request = tap.request(self, request_id, conversation, at=self._asked_at)
+        return tap.sink(Admitted(request=request, wanted=wanted)) or "mirrored"
 
     def head(self, at: float, status: int, raw: RawHeaders) -> None:
         """The baseline's head arrived."""
-        if self._recorder is not None:
-            self._recorder.head(at, status, _answer_headers(raw))
+        self._head = (at, status, raw)
 
     def feed(self, at: float, data: bytes) -> None:
         """A piece of the baseline's body arrived. Beyond a bound the recording is given up and its memory freed."""
@@ -207,18 +221,22 @@ class Ticket:
             self._size += len(data)
             if recorder.feed(at, data):
                 return
-        self._give_up(recorder, at)
+        self._drop()
+        self._recorder = Recorder(recorder.end(at, Ending.OVERSIZE).sent_at, limit=-1)
 
     def end(self, at: float, ending: Ending, detail: str = "") -> None:
         """The exchange is over: hands over what was recorded. Never raises."""
-        recorder, self._recorder = self._recorder, None
-        if recorder is not None:
-            self._tap.let_go(self._size)
-            try:
-                self._hand_over(recorder.end(at, ending, detail))
-            except Exception:
-                log.exception("the tap failed on an answer; its recording is lost")
-                self._tap.counters["answers_dropped"] += 1
+        recorder = self._recorder
+        if recorder is None:
+            return
+        self._drop()
+        try:
+            if self._head is not None:
+                recorder.head(self._head[0], self._head[1], _answer_headers(self._head[2]))
+            self._hand_over(recorder.end(at, ending, detail))
+        except Exception:
+            log.exception("the tap failed on an answer; its recording is lost")
+            self._tap.counters["answers_dropped"] += 1
 
     def _hand_over(self, recording: Recording) -> None:
         """The recording, or, when it does not fit, the mere fact that there was an answer."""
@@ -232,14 +250,10 @@ class Ticket:
     def _answered(self, recording: Recording) -> Answered:
         return Answered(request_id=self._request_id, at=self._asked_at, recording=recording)
 
-    def _give_up(self, recorder: Recorder, at: float) -> None:
-        """Goes on with a recorder that is past its limit: it keeps nothing and ends as OVERSIZE."""
-        kept = recorder.end(at, Ending.OVERSIZE)
-        self._recorder = Recorder(kept.sent_at, limit=-1)
-        if kept.head_at is not None and kept.status is not None:
-            self._recorder.head(kept.head_at, kept.status, kept.headers)
-        self._tap.let_go(self._size)
-        self._size = 0
+
+def _epoch(at: float | None) -> float:
+    """The epoch time of a reading of the monotonic clock; now when there is none."""
+    return time.time() - (time.monotonic() - at if at is not None else 0.0)
 
 
 def parsed(body: bytes) -> JSON | None:

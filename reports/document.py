@@ -1,38 +1,61 @@
-"""The document: everything that a renderer shows, as one value. Times are ISO 8601 in UTC, durations seconds. Pure."""
+"""The document: everything that a renderer shows, as one value. Times are ISO 8601 in UTC, durations seconds. Pure.
+
+A renderer formats; it computes nothing that a reader could take for a finding, so that all formats agree.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any
 
-import numpy as np
-
-from replay.exchange import JSON, Arm, Exchange, Observation, Outcome
+from replay.exchange import JSON, Arm
+from reports.advice import advice
 from reports.causes import Cause, causes
-from reports.compare import Comparison
-from reports.compare.model import excerpt, rank
-from reports.judgement import Check, Finding, Judgement, Measured, Pair, RuleResult, Severity, Verdict
+from reports.curves import Curve, curves
+from reports.judgement import Check, Judgement, Pair, RuleResult, Verdict
 from reports.metrics import Distribution, distributions
+from reports.shown import Item, Shown
+
+__all__ = ["SCHEMA", "Document", "Grouped", "Item", "Latency", "Level", "RunFacts", "Shown", "build", "iso"]
 
 SCHEMA = {"name": "llm-migrate.report", "version": 1}
-WORST = 12
-"""Pairs shown in full."""
-_CURVE_POINTS = 120
-_EXCERPT = 600
+
+NOT_MIRRORED = (
+    "not_eligible",
+    "not_sampled",
+    "stateful",
+    "not_json",
+    "too_large",
+    "incomplete",
+    "paused",
+    "queue_full",
+    "mirror_down",
+    "tap_failed",
+)
+"""What else than ``mirrored`` becomes of a request that passed the gateway."""
+
+_REPEATS = "repeats_skipped."
+_NOT_COUNTS = frozenset({"mirror_ppm"})
 
 DEFINITIONS = {
     "TTFT": "request sent to the first chunk that carries a non-empty token of content, reasoning or tool arguments; "
     "streamed requests only",
     "ITL": "gap between successive chunks that carry tokens; a chunk is not always one token",
     "end to end": "request sent to the last byte of the answer, or to [DONE] of a stream",
-    "pair": "the baseline's and the candidate's answer to the same request",
-    "different": "the answers would serve a user differently: a finding of severity BLOCK",
-    "noise floor": "how often the baseline differs from its own repeat, on the requests that were repeated",
-    "interval": "holds at every look, however often the report is made",
+    "p50, p95, p99": "nearest rank over answered requests of one arm; failed requests have no latency here",
+    "pair": "baseline and candidate observations of one request",
+    "scored": "both arms are known: the pairs that rules read",
+    "different": "a finding of severity BLOCK: the two answers would serve a user differently",
+    "noise floor": "the same quantity between the baseline and its own repeat, on the requests that were repeated",
+    "interval": "each end holds at every look, however often the report is made",
     "margin": "how much worse is still acceptable, set before looking",
+    "GO": "all required rules show harm below their margins, and all checks passed",
+    "ROLLBACK": "a required rule shows harm above its margin, or the candidate had an outage",
+    "HOLD": "not enough, or not valid, evidence",
 }
+"""Beside every number that a report prints."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +67,8 @@ class RunFacts:
     status: str
     started_at: float
     ended_at: float | None
+    judged_at: float
+    """The end of the run; the time of judging while it goes on."""
     baseline: str
     candidate: str | None
     percent: float | None
@@ -55,52 +80,43 @@ class RunFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Curve:
-    """The empirical distribution of one metric of one arm: ``share`` of values at or below ``seconds``."""
+class Level:
+    """One quantile; ``None`` where there are too few samples for it."""
+
+    level: float
+    value_s: float | None
+    low_s: float | None
+    high_s: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Latency:
+    """One metric of one arm over its answered requests."""
 
     metric: str
-    arm: str
-    seconds: tuple[float, ...]
-    share: tuple[float, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Side:
-    """One arm's answer in a pair that is shown."""
-
-    outcome: str
-    text: str
-    finish_reason: str | None
-    e2e_s: float | None
-    ttft_s: float | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
-    """A pair worth looking at."""
-
-    id: str
-    at: str
-    severity: str
-    findings: tuple[Finding, ...]
-    similarity: float | None
-    prompt: str
-    baseline: Side
-    candidate: Side
+    """``ttft``, ``itl`` or ``e2e``."""
+    arm: Arm
+    requests: int
+    samples: int
+    """Above ``requests`` for ITL, which has one per gap."""
+    quantiles: tuple[Level, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grouped:
-    """A cause with its times as text."""
+    """Findings of one cause."""
 
     category: str
     side: str
     severity: str
     count: int
+    """Requests."""
     first_at: str
     last_at: str
     example: str
+    """Id of a request."""
     message: str
+    evidence: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,31 +128,35 @@ class Document:
     reason: str
     advice: str
     rehearsal: bool
+    judged_at: str
     method: str
     span_s: float
     run: JSON
-    traffic: dict[str, int]
+    gateway: dict[str, int]
+    """``passed``, and what became of these requests; the parts sum to it. Empty when nothing was counted."""
     ledger: dict[str, int]
+    """``dispatched``, and the place of each; the parts sum to it."""
     compared: dict[str, int]
+    """``pairs``, and what the comparison of answers said; the parts sum to it."""
+    repeats: dict[str, int]
+    """Baseline repeats that were ``answered`` or asked in vain, and ``skipped.`` reasons."""
+    retried: dict[str, int]
+    """Answers by arm that needed more than one attempt."""
+    not_recorded: int
+    """Mirrored requests that are not, or not yet, in the store."""
     rules: tuple[RuleResult, ...]
+    """Broken ones first, then undecided ones; those that are not required last."""
     checks: tuple[Check, ...]
-    latency: tuple[Distribution, ...]
-    curves: tuple[Curve, ...]
     causes: tuple[Grouped, ...]
+    latency: tuple[Latency, ...]
+    curves: tuple[Curve, ...]
     worst: tuple[Shown, ...]
-    policy: JSON
     notes: tuple[str, ...]
-    schema: JSON = field(default_factory=lambda: dict(SCHEMA))
+    policy: JSON
+    traffic: dict[str, int]
+    """All counters as the gateway and the mirror last wrote them."""
     definitions: dict[str, str] = field(default_factory=lambda: dict(DEFINITIONS))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Item:
-    """What one exchange contributed: its pair, its comparison, and what to show of it."""
-
-    pair: Pair
-    comparison: Comparison | None
-    repeat: Comparison | None = None
+    schema: JSON = field(default_factory=lambda: dict(SCHEMA))
 
 
 def build(
@@ -149,71 +169,33 @@ def build(
 ) -> Document:
     """Puts a document together; ``shown`` are the pairs to print in full, in order."""
     pairs = [item.pair for item in items]
-    compared = [(item.pair.at, item.comparison) for item in items if item.comparison]
+    traffic = {name: count for name, count in sorted(counters.items()) if name not in _NOT_COUNTS}
     return Document(
         verdict=judgement.verdict,
         code=judgement.code,
         reason=judgement.reason,
-        advice=advice(judgement),
+        advice=advice(judgement.verdict, judgement.code, ended=run.ended_at is not None),
         rehearsal=bool(run.policy.get("rehearsal")),
+        judged_at=iso(run.judged_at),
         method=judgement.method,
         span_s=judgement.span_s,
         run=_run(run),
-        traffic=dict(sorted(counters.items())),
-        ledger=judgement.ledger,
-        compared=_compared(items),
-        rules=judgement.rules,
+        gateway=_gateway(traffic),
+        ledger=dict(judgement.ledger),
+        compared=_compared(pairs),
+        repeats=_repeats(pairs, traffic),
+        retried=_retried(pairs),
+        not_recorded=max(0, traffic.get("mirrored", 0) - len(pairs)),
+        rules=tuple(sorted((_bounded(rule) for rule in judgement.rules), key=_urgency)),
         checks=judgement.checks,
-        latency=distributions(pairs),
-        curves=tuple(_curves(pairs)),
-        causes=tuple(_grouped(cause) for cause in causes(compared)),
+        causes=_causes(items),
+        latency=tuple(_latency(one) for one in distributions(pairs)),
+        curves=curves(pairs),
         worst=tuple(shown),
-        policy=run.policy,
         notes=run.notes,
+        policy=run.policy,
+        traffic=traffic,
     )
-
-
-def worst_first(items: Sequence[Item], count: int = WORST) -> list[Item]:
-    """The gravest pairs, of as many different causes as possible, in an order that does not depend on chance."""
-    ranked = sorted(
-        (item for item in items if item.comparison and item.comparison.severity is not Severity.EQUAL),
-        key=_gravity,
-    )
-    chosen: list[Item] = []
-    seen: set[str] = set()
-    for item in ranked:
-        key = _leading(item)
-        if key not in seen:
-            seen.add(key)
-            chosen.append(item)
-    rest = [item for item in ranked if item not in chosen]
-    return sorted((chosen + rest)[:count], key=_gravity)
-
-
-def show(item: Item, exchange: Exchange) -> Shown:
-    """A pair as it is printed. Long texts are cut; control characters are replaced by the renderers."""
-    comparison = item.comparison
-    return Shown(
-        id=item.pair.id,
-        at=iso(item.pair.at),
-        severity=comparison.severity.value if comparison else "",
-        findings=comparison.findings if comparison else (),
-        similarity=comparison.similarity if comparison else None,
-        prompt=excerpt(_prompt(exchange.request.body), _EXCERPT),
-        baseline=_side(exchange.baseline),
-        candidate=_side(exchange.candidate),
-    )
-
-
-def advice(judgement: Judgement) -> str:
-    """What to do next, in one sentence."""
-    if judgement.verdict is Verdict.GO:
-        return "Move traffic in steps, and keep the baseline running until the candidate carries all of it."
-    if judgement.verdict is Verdict.ROLLBACK:
-        return (
-            "Keep production on the baseline; look at the leading cause and its example before trying again."
-        )
-    return "Keep production on the baseline and let the run go on, or mend what the failed check names."
 
 
 def iso(at: float) -> str:
@@ -235,13 +217,59 @@ def _run(run: RunFacts) -> JSON:
     }
 
 
-def _compared(items: Sequence[Item]) -> dict[str, int]:
-    """What became of the comparison of answers; the parts sum to ``pairs``."""
-    counts = {"pairs": len(items), "alike": 0, "different": 0, "not_scored": 0}
-    for item in items:
-        key = {None: "not_scored", False: "alike", True: "different"}[item.pair.differs]
-        counts[key] += 1
+def _gateway(traffic: Mapping[str, int]) -> dict[str, int]:
+    """Counters are written one after the other: while a run goes on, some requests are not decided yet."""
+    if "passed" not in traffic:
+        return {}
+    parts = {name: traffic.get(name, 0) for name in ("mirrored", *NOT_MIRRORED)}
+    decided = sum(parts.values())
+    passed = max(traffic["passed"], decided)
+    return {"passed": passed, **parts, "undecided": passed - decided}
+
+
+def _compared(pairs: Iterable[Pair]) -> dict[str, int]:
+    counts = {"pairs": 0, "alike": 0, "different": 0, "not_scored": 0}
+    for pair in pairs:
+        counts["pairs"] += 1
+        counts["not_scored" if pair.differs is None else "different" if pair.differs else "alike"] += 1
     return counts
+
+
+def _repeats(pairs: Iterable[Pair], traffic: Mapping[str, int]) -> dict[str, int]:
+    asked = [pair.repeat for pair in pairs if pair.repeat is not None and not pair.repeat.outcome.missing]
+    failed = sum(repeat.outcome.failed for repeat in asked)
+    skipped = {
+        f"skipped.{name.removeprefix(_REPEATS)}": count
+        for name, count in traffic.items()
+        if name.startswith(_REPEATS)
+    }
+    return {"answered": len(asked) - failed, "failed": failed, **skipped}
+
+
+def _retried(pairs: Sequence[Pair]) -> dict[str, int]:
+    arms = {"baseline": [p.baseline for p in pairs], "candidate": [p.candidate for p in pairs]}
+    return {
+        arm: sum(one.attempts > 1 and not one.outcome.failed for one in seen) for arm, seen in arms.items()
+    }
+
+
+def _urgency(rule: RuleResult) -> tuple[bool, int]:
+    return (not rule.required, (Verdict.ROLLBACK, Verdict.HOLD, Verdict.GO).index(rule.verdict))
+
+
+def _bounded(rule: RuleResult) -> RuleResult:
+    """Without infinite evidence: no JSON reader takes it."""
+    return replace(
+        rule, evidence_go=_finite(rule.evidence_go), evidence_rollback=_finite(rule.evidence_rollback)
+    )
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
+
+
+def _causes(items: Iterable[Item]) -> tuple[Grouped, ...]:
+    return tuple(map(_grouped, causes((item.pair.at, item.comparison) for item in items if item.comparison)))
 
 
 def _grouped(cause: Cause) -> Grouped:
@@ -254,94 +282,12 @@ def _grouped(cause: Cause) -> Grouped:
         last_at=iso(cause.last_at),
         example=cause.example,
         message=cause.message,
+        evidence=cause.evidence,
     )
 
 
-def _gravity(item: Item) -> tuple[Any, ...]:
-    comparison = item.comparison
-    if comparison is None:
-        return (0, 0.0, item.pair.at, item.pair.id)
-    similarity = 1.0 if comparison.similarity is None else comparison.similarity
-    return (-rank(comparison.severity), similarity, item.pair.at, item.pair.id)
-
-
-def _leading(item: Item) -> str:
-    findings = item.comparison.findings if item.comparison else ()
-    return max(findings, key=lambda f: rank(f.severity)).category if findings else ""
-
-
-def _side(seen: Observation | None) -> Side:
-    if seen is None:
-        return Side(outcome="not_sent", text="", finish_reason=None, e2e_s=None, ttft_s=None)
-    return Side(
-        outcome=seen.outcome.value,
-        text=excerpt(_said(seen), _EXCERPT),
-        finish_reason=seen.answer.first.finish_reason if seen.answer else None,
-        e2e_s=seen.timing.e2e_s,
-        ttft_s=seen.timing.ttft_s,
+def _latency(one: Distribution) -> Latency:
+    levels = (Level(level=q.level, value_s=q.value, low_s=q.low, high_s=q.high) for q in one.quantiles)
+    return Latency(
+        metric=one.metric, arm=one.arm, requests=one.requests, samples=one.samples, quantiles=tuple(levels)
     )
-
-
-def _said(seen: Observation) -> str:
-    if seen.failure is not None:
-        return f"{seen.failure.error_class.value}: {seen.failure.message}"
-    if seen.answer is None:
-        return seen.reason
-    first = seen.answer.first
-    calls = "; ".join(f"{call.name}({call.arguments})" for call in first.tool_calls)
-    return calls or first.text or first.refusal
-
-
-def _prompt(body: bytes) -> str:
-    """The last message of the request, or its prompt; the raw body when it is none of ours."""
-    import orjson
-
-    try:
-        data = orjson.loads(body)
-        message = (
-            data["messages"][-1]
-            if isinstance(data.get("messages"), list)
-            else {"content": data.get("prompt")}
-        )
-        content = message.get("content")
-    except (orjson.JSONDecodeError, AttributeError, IndexError, KeyError, TypeError):
-        return body[:2_000].decode(errors="replace")
-    if isinstance(content, list):
-        content = " ".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
-    return str(content or "")
-
-
-def _curves(pairs: Sequence[Pair]) -> list[Curve]:
-    arms: tuple[tuple[Arm, list[Measured]], ...] = (
-        (Arm.BASELINE, [pair.baseline for pair in pairs]),
-        (Arm.CANDIDATE, [pair.candidate for pair in pairs]),
-        (Arm.BASELINE_REPEAT, [pair.repeat for pair in pairs if pair.repeat]),
-    )
-    return [
-        curve
-        for metric in ("ttft", "itl", "e2e")
-        for arm, measured in arms
-        if (curve := _curve(metric, arm, [one for one in measured if one.outcome is Outcome.OK])) is not None
-    ]
-
-
-def _curve(metric: str, arm: Arm, answered: list[Measured]) -> Curve | None:
-    values = np.sort(
-        np.array([value for one in answered for value in _values(one, metric)], dtype=np.float64)
-    )
-    if values.size == 0:
-        return None
-    places = np.unique(np.linspace(0, values.size - 1, _CURVE_POINTS).round().astype(int))
-    return Curve(
-        metric=metric,
-        arm=arm.value,
-        seconds=tuple(round(float(values[place]), 6) for place in places),
-        share=tuple(round(float(place + 1) / values.size, 6) for place in places),
-    )
-
-
-def _values(one: Measured, metric: str) -> tuple[float, ...]:
-    if metric == "itl":
-        return one.itl_s
-    value = one.ttft_s if metric == "ttft" else one.e2e_s
-    return () if value is None else (value,)

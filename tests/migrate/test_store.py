@@ -141,7 +141,7 @@ def test_a_newer_schema_is_refused_with_what_to_do(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/m.db"
     with Store.open(url, create=True) as store, store.engine.begin() as connection:
         connection.execute(schema.meta.update().values(value=str(schema.VERSION + 1)))
-    with pytest.raises(StoreError, match="newer llm-migrate .*upgrade"):
+    with pytest.raises(StoreError, match=r"newer llm-migrate .*upgrade"):
         Store.open(url)
 
 

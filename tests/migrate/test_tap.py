@@ -43,7 +43,7 @@ def offered(tap: Tap, body: object, *, path: str = CHAT, method: str = "POST") -
     ticket = tap.admit(method, path, HEADERS)
     if ticket is not None:
         ticket.body = body if isinstance(body, bytes) else json.dumps(body).encode()
-        ticket.sent_at = monotonic()
+        ticket.sent(monotonic())
         ticket.offer()
     return ticket
 

@@ -1,0 +1,36 @@
+"""What to do next, in one sentence, for the person who was woken up. Pure."""
+
+from __future__ import annotations
+
+from reports.judgement import Verdict
+
+LATENCY_RULES = frozenset({"slow_share", "latency_median", "latency_p95", "ttft_median", "ttft_p95"})
+
+_STAY = "Keep production on the baseline"
+_GO = "Move traffic in steps, and keep the baseline running until the candidate carries all of it."
+_ROLLBACK = f"{_STAY}; start with the leading cause and its example."
+_SLOW = f"{_STAY}; compare the slowest pairs and the latency curves with the candidate's load and settings."
+_ERRORS = f"{_STAY}; start with the candidate's failures under Causes and with its own logs of that time."
+_WAIT = f"{_STAY} and let the run go on; report again later, the evidence stays valid at every look."
+_LONGER = f"{_STAY} and record a longer run, or mirror a larger share."
+_MEND = f"{_STAY}, mend what the failed check names, and record again."
+_HOLD = {
+    "nothing_required": f"{_STAY}; the policy requires no rule, so no evidence could ever suffice: mend policy.",
+    "mirror_sent_nothing": f"{_STAY}; look at shadow.paths, shadow.percent and the kill switch (/status of the admin listener).",
+    "no_data": f"{_STAY}; send clients through gateway.listen, then report again.",
+    "no_repeats": f"{_STAY}; set shadow.repeat_baseline above 0 so that the noise floor becomes known, and record again.",
+    "unscored": f"{_STAY}; install what scores the rest (pip install 'llm-migrate[embeddings]') and report again.",
+    "breaker_open": f"{_STAY}; find out why the candidate failed repeatedly, then record again.",
+}
+_PATIENCE = frozenset({"not_final", "warm_up", "too_few_pairs", "minimum_span", "not_enough_evidence"})
+
+
+def advice(verdict: Verdict, code: str, *, ended: bool) -> str:
+    """``code`` is the judgement's; ``ended``: the run is over, so waiting would not help."""
+    if verdict is Verdict.GO:
+        return _GO
+    if verdict is Verdict.ROLLBACK:
+        return _SLOW if code in LATENCY_RULES else _ERRORS if code in ("errors", "timeouts", "halt") else _ROLLBACK
+    if code in _PATIENCE:
+        return _LONGER if ended else _WAIT
+    return _HOLD.get(code, _MEND)
