@@ -46,7 +46,13 @@ class _Decoded:
 
 
 def observe(
-    recording: Recording, *, request_id: str, arm: Arm, at: float, path: str, earlier: tuple[Failure, ...] = ()
+    recording: Recording,
+    *,
+    request_id: str,
+    arm: Arm,
+    at: float,
+    path: str,
+    earlier: tuple[Failure, ...] = (),
 ) -> Observation:
     """The observation that a recording amounts to. Never raises, whatever the bytes.
 

@@ -30,7 +30,13 @@ def advice(verdict: Verdict, code: str, *, ended: bool) -> str:
     if verdict is Verdict.GO:
         return _GO
     if verdict is Verdict.ROLLBACK:
-        return _SLOW if code in LATENCY_RULES else _ERRORS if code in ("errors", "timeouts", "halt") else _ROLLBACK
+        return (
+            _SLOW
+            if code in LATENCY_RULES
+            else _ERRORS
+            if code in ("errors", "timeouts", "halt")
+            else _ROLLBACK
+        )
     if code in _PATIENCE:
         return _LONGER if ended else _WAIT
     return _HOLD.get(code, _MEND)

@@ -200,5 +200,7 @@ def _prompt(body: bytes) -> str:
     except (orjson.JSONDecodeError, IndexError, KeyError, TypeError):
         return body[: 2 * _EXCERPT].decode(errors="replace")
     if isinstance(content, list):
-        content = "\n".join(str(part.get("text", "")) if isinstance(part, dict) else str(part) for part in content)
+        content = "\n".join(
+            str(part.get("text", "")) if isinstance(part, dict) else str(part) for part in content
+        )
     return str(content or "")

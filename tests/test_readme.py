@@ -63,7 +63,9 @@ def test_the_rehearsal_by_hand_ends_in_hold(tmp_path: Path) -> None:
     for written, free in ports.items():
         script = script.replace(written, free)
     moved = f"sed -i 's/:8080/:{ports['8080']}/; s/:8081/:{ports['8081']}/' try.yaml"
-    script = script.replace("migrate check", f"{moved}\nmigrate check")  # the written file has the usual ports
+    script = script.replace(
+        "migrate check", f"{moved}\nmigrate check"
+    )  # the written file has the usual ports
     script = script.replace("migrate ", f"{sys.executable} -m migrate ")
     done = run(script, tmp_path)
     assert done.returncode == 4, done.stdout + done.stderr

@@ -108,6 +108,7 @@ async def test_it_passes_mirrors_records_and_ends_in_order(tmp_path: Path) -> No
             async with client(running.port) as streaming:
                 await streaming.send(chat("slow", stream=True))
                 assert await streaming.until(b"a\r\n")
+                await asyncio.sleep(0.05)
                 status = await once(running.admin, ask("GET", "/status", b"", "Connection: close"))
                 document = orjson.loads(status.partition(b"\r\n\r\n")[2])
                 assert document["counters"]["passed"] == document["counters"]["mirrored"] == 6
