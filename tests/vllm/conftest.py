@@ -54,7 +54,7 @@ def shadow(vllm: list[str], tmp_path: Path) -> Iterator[Shadow]:
 
 
 @contextmanager
-def shadowing(folder: Path, *, baseline: str, candidate: str) -> Iterator[Shadow]:
+def shadowing(folder: Path, *, baseline: str, candidate: str, policy: str = "") -> Iterator[Shadow]:
     """``migrate shadow`` as a real process that mirrors everything; it has to end with 0 on SIGTERM."""
     port, admin = _free_port(), _free_port()
     store = f"sqlite:///{folder}/m.db"
@@ -64,6 +64,7 @@ def shadowing(folder: Path, *, baseline: str, candidate: str) -> Iterator[Shadow
         f"candidate: {{kind: vllm, url: '{candidate}', model: {MODEL}}}\n"
         f"gateway: {{listen: '127.0.0.1:{port}', admin: '127.0.0.1:{admin}'}}\n"
         f"shadow: {{percent: 100, repeat_baseline: 100 %}}\nstore: {{url: '{store}'}}\n"
+        f"{policy}"
     )
     command = [sys.executable, "-m", "migrate", "shadow", "--config", str(config)]
     with (folder / "shadow.log").open("w") as log:
