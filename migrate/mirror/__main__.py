@@ -36,7 +36,8 @@ from replay.client import Client
 
 _NICENESS = 10
 _STATUS_S = 1.0
-_FLUSH_S = 15.0
+_DRAIN_S = 8.0
+_FLUSH_S = 10.0
 _SWITCH_S = 0.0005
 """How long a decoding thread may keep the interpreter while a candidate's chunk waits to be timed."""
 
@@ -111,7 +112,7 @@ async def _serve(sock: socket.socket, mirror: Mirror, run: str) -> None:
     except ConnectionError:
         pass
     finally:
-        await mirror.drain()
+        await mirror.drain(_DRAIN_S)
         reporting.cancel()
         writer.close()
 

@@ -27,7 +27,6 @@ from replay.client import Call, Client
 from replay.decoding import observe
 from replay.exchange import Arm, Failure, Observation, Outcome, Recording, Request
 
-_DRAIN_S = 10.0
 _REMEMBERED = 20_000
 """Requests whose baseline answer is still awaited; older ones are forgotten, should an answer never come."""
 _UNDECODED = 128 * 2**20
@@ -82,10 +81,10 @@ class Mirror:
             "store": self._writer.status(),
         }
 
-    async def drain(self) -> None:
-        """Lets copies in flight finish for a while, cancels the rest, and decodes what is left."""
+    async def drain(self, grace: float) -> None:
+        """Lets copies in flight finish for ``grace`` seconds, cancels the rest, and decodes what is left."""
         if self._copies:
-            await asyncio.wait(self._copies, timeout=_DRAIN_S)
+            await asyncio.wait(self._copies, timeout=grace)
         await asyncio.gather(*self._answers, return_exceptions=True)
         self._cancel("shutdown")
         await asyncio.gather(*self._copies, *self._repeats, return_exceptions=True)

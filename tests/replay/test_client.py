@@ -1,0 +1,190 @@
+"""The sending client against servers that behave, and servers that do not."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from typing import Any
+
+import pytest
+
+from replay.client import Call, Client
+from replay.exchange import Ending, Recording
+from tests.replay.servers import CHAT_ANSWER, acting, reply, saying
+
+STREAM_HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+def chunk(data: bytes) -> bytes:
+    return b"%x\r\n%s\r\n" % (len(data), data)
+
+
+async def send(url: str, **more: Any) -> Recording:
+    async with Client() as client:
+        return await client.send(Call(url=f"{url}/v1/chat/completions", body=b"{}", **more))
+
+
+def body(recording: Recording) -> bytes:
+    return b"".join(data for _, data in recording.chunks)
+
+
+async def test_an_answer_is_recorded_with_its_bytes_headers_and_times() -> None:
+    async with acting(saying(reply(CHAT_ANSWER, headers=b"X-A: 1\r\nx-a: 2\r\n"))) as url:
+        got = await send(url)
+    assert (got.ending, got.status, body(got)) == (Ending.COMPLETE, 200, CHAT_ANSWER)
+    assert ("X-A", "1") in got.headers and ("x-a", "2") in got.headers
+    assert got.head_at is not None and got.sent_at <= got.head_at <= got.chunks[0][0] <= got.ended_at
+
+
+async def test_only_what_the_call_says_is_sent() -> None:
+    seen: list[bytes] = []
+
+    async def act(request: bytes, _: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        seen.append(request)
+        writer.write(reply(b"{}", headers=b"Set-Cookie: a=b\r\n"))
+
+    async with acting(act) as url, Client() as client:
+        for _ in range(2):
+            await client.send(Call(url=f"{url}/p%2Fq?x=%20", headers=(("X-One", "1"),), body=b"{}"))
+    names = [line.split(b":")[0].lower() for line in seen[1].split(b"\r\n\r\n")[0].split(b"\r\n")[1:]]
+    assert sorted(names) == [b"content-length", b"content-type", b"host", b"x-one"]
+    assert seen[1].startswith(b"POST /p%2Fq?x=%20 HTTP/1.1\r\n")
+
+
+async def test_chunks_are_timed_as_they_arrive() -> None:
+    async def act(_: bytes, __: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(STREAM_HEAD)
+        for n in range(3):
+            writer.write(chunk(b"data: %d\n\n" % n))
+            await asyncio.sleep(0.05)
+        writer.write(b"0\r\n\r\n")
+
+    async with acting(act) as url:
+        got = await send(url)
+    gaps = [later[0] - earlier[0] for earlier, later in zip(got.chunks, got.chunks[1:], strict=False)]
+    assert len(got.chunks) == 3 and all(0.03 < gap < 0.15 for gap in gaps), gaps
+
+
+async def test_a_socket_left_open_after_done_does_not_hold_the_answer() -> None:
+    async def act(_: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(STREAM_HEAD + chunk(b"data: [DONE]\n\n"))
+        await reader.read()
+
+    async with acting(act) as url, asyncio.timeout(5):
+        got = await send(url)
+    assert got.ending is Ending.COMPLETE and body(got) == b"data: [DONE]\n\n"
+
+
+async def silent(_: bytes, reader: asyncio.StreamReader, __: asyncio.StreamWriter) -> None:
+    await reader.read()
+
+
+async def head_then_silence(_: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    writer.write(STREAM_HEAD + chunk(b"data: {}\n\n"))
+    await reader.read()
+
+
+async def drip(_: bytes, __: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    writer.write(STREAM_HEAD)
+    while True:
+        writer.write(chunk(b": wait\n\n"))
+        await writer.drain()
+        await asyncio.sleep(0.02)
+
+
+async def cut(_: bytes, __: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    writer.write(STREAM_HEAD + chunk(b"data: {}\n\n"))
+    await writer.drain()
+    writer.transport.abort()
+
+
+async def flood(_: bytes, __: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
+    while True:
+        writer.write(b"\xff" * 65_536)
+        await writer.drain()
+
+
+@pytest.mark.parametrize(
+    ("act", "ending", "words"),
+    [
+        (silent, Ending.TIMEOUT, "no byte for 0.3 s"),
+        (head_then_silence, Ending.TIMEOUT, "no byte for 0.3 s"),
+        (drip, Ending.TIMEOUT, "not complete within 0.8 s"),
+        (cut, Ending.RESET, ""),
+        (flood, Ending.OVERSIZE, ""),
+        (saying(b"HTTP/1.1 nonsense\r\n\r\n"), Ending.RESET, ""),
+        (saying(b"\x00\xff" * 50 + b"\r\n\r\n"), Ending.RESET, ""),
+        (saying(b"HTTP/1.1 200 OK\r\nX: " + b"a" * 100_000 + b"\r\n\r\n"), Ending.RESET, ""),
+        (saying(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"), Ending.RESET, ""),
+    ],
+)
+async def test_whatever_fails_is_in_the_recording(act: Any, ending: Ending, words: str) -> None:
+    async with acting(act) as url, asyncio.timeout(10):
+        got = await send(url, first_byte=0.3, total=0.8, max_answer=1_000_000)
+    assert got.ending is ending and words in got.detail
+    assert len(body(got)) <= 1_000_000
+
+
+async def test_nobody_listening() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as sock:
+        url = f"http://127.0.0.1:{sock.getsockname()[1]}"
+    got = await send(url)
+    assert got.ending is Ending.CONNECT_FAILED and got.status is None
+
+
+async def test_a_name_that_does_not_exist() -> None:
+    assert (await send("http://no-such-host.invalid", connect=2.0)).ending is Ending.CONNECT_FAILED
+
+
+async def test_redirects_are_answers_not_orders() -> None:
+    moved = b"HTTP/1.1 307 Moved\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n"
+    async with acting(saying(moved)) as url:
+        assert (await send(url)).status == 307
+
+
+async def test_an_idle_connection_closed_by_the_server_costs_nothing() -> None:
+    answered = 0
+
+    async def act(_: bytes, __: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal answered
+        answered += 1
+        if answered == 2:
+            writer.transport.abort()  # the second request arrives on a connection that is being closed
+            return
+        writer.write(reply(b"{}"))
+
+    async with acting(act) as url, Client() as client:
+        first = await client.send(Call(url=url, body=b"{}"))
+        second = await client.send(Call(url=url, body=b"{}"))
+        assert client.idle_resets == 1
+    assert (first.status, second.status, answered) == (200, 200, 3)
+
+
+async def test_a_fresh_connection_that_breaks_is_not_tried_again() -> None:
+    asked = 0
+
+    async def act(_: bytes, __: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal asked
+        asked += 1
+        writer.transport.abort()
+
+    async with acting(act) as url:
+        got = await send(url)
+    assert got.ending is Ending.RESET and asked == 1
+
+
+async def test_cancelling_closes_the_connection() -> None:
+    gone = asyncio.Event()
+
+    async def act(_: bytes, reader: asyncio.StreamReader, __: asyncio.StreamWriter) -> None:
+        await reader.read()
+        gone.set()
+
+    async with acting(act) as url, Client() as client:
+        task = asyncio.create_task(client.send(Call(url=url, body=b"{}")))
+        await asyncio.sleep(0.1)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await asyncio.wait_for(gone.wait(), 2)
