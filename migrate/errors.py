@@ -19,4 +19,6 @@ class ConfigError(MigrateError):
 
 
 class StoreError(MigrateError):
-    """The store cannot be opened, read or written."""
+    """The store, or a run in it, is not there or cannot be used; nothing was started: exit code 2."""
+
+    exit_code = 2

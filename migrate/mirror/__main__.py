@@ -68,6 +68,7 @@ async def _run(sock: socket.socket, start: dict[str, Any]) -> None:
     config = Config.model_validate(start["config"])
     with Store.open(config.store.url, create=True) as store:
         run = start["run"] or _begin(store, config, start["kind"])
+        await asyncio.to_thread(store.forget_bodies, before=time.time() - config.store.keep_bodies)
         writer = Writer(store, run)
         async with Client() as client:
             redactor = Redactor(config.redact, secrets.token_bytes(32))

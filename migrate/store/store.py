@@ -143,6 +143,22 @@ class Store:
             answer, raw = _body(connection, row["answer"]), _body(connection, row["raw"])
         return codec.observation_value(dict(row), answer, raw)
 
+    def forget_bodies(self, *, before: float) -> int:
+        """Deletes bodies that only runs started before ``before`` (epoch seconds) point to. Returns how many.
+
+        What was measured stays: outcomes, times and counts of old runs can still be judged, their texts are gone.
+        """
+        recent = sa.select(schema.runs.c.id).where(schema.runs.c.started_at >= before)
+        asked, seen = schema.requests.c, schema.observations.c
+        wanted = sa.union(
+            sa.select(asked.body).where(asked.run.in_(recent)),
+            sa.select(seen.answer).where(seen.run.in_(recent), seen.answer.is_not(None)),
+            sa.select(seen.raw).where(seen.run.in_(recent), seen.raw.is_not(None)),
+        )
+        with self._writing() as connection:
+            gone = connection.execute(schema.bodies.delete().where(schema.bodies.c.hash.not_in(wanted)))
+        return int(gone.rowcount)
+
     def vectors(self, model: str, hashes: Sequence[str]) -> dict[str, bytes]:
         """The cached embeddings of these texts, by hash; absent ones are left out."""
         found: dict[str, bytes] = {}

@@ -129,6 +129,18 @@ def test_vectors_are_cached_by_model_and_text(store: Store) -> None:
     assert store.vectors("other", hashes) == {}
 
 
+def test_bodies_of_old_runs_are_forgotten_and_their_measurements_stay(store: Store) -> None:
+    old, new = begin(store, at=100.0), begin(store, at=200.0)
+    written(store, old, request("a", body=b"old"), observation("a", text="old answer"))
+    written(store, new, request("b", body=b"new"), observation("b", text="new answer"))
+    assert store.forget_bodies(before=100.0) == 0
+    assert store.forget_bodies(before=150.0) == 3
+    (forgotten,), (kept,) = store.exchanges(old), store.exchanges(new)
+    assert forgotten.request.body == b"" and forgotten.baseline is not None
+    assert forgotten.baseline.answer is None and forgotten.baseline.timing == observation().timing
+    assert kept.request.body == b"new" and kept.baseline is not None and kept.baseline.answer is not None
+
+
 def test_the_file_and_its_journals_belong_to_their_owner_alone(tmp_path: Path) -> None:
     with Store.open(f"sqlite:///{tmp_path}/m.db", create=True) as store:
         begin(store)
