@@ -31,7 +31,10 @@ _ASSIGNED = re.compile(
     re.IGNORECASE,
 )
 _EMAILS = re.compile(r"(?<![\w.%+-])[\w.%+-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){1,8}")
-_CARDS = re.compile(r"(?<![\d.,-])[3-6](?:[ -]?\d){12,18}(?![\d-])")
+_CARDS = re.compile(
+    r"(?<![\d.,-])(?:[3-6]\d{12,18}|[3-6]\d{3}([ -])\d{4}\1\d{4}\1\d{1,7}|3\d{3}([ -])\d{6}\2\d{4,5})(?!-?\d)"
+)
+"""Without separators, or in the groups that are printed on cards; any other row of digits is a list of numbers."""
 _PHONES = re.compile(
     r"(?<![\w+])\+\d{1,3}(?:[ .-]?\(?\d{1,5}\)?){2,5}(?!\w)"
     r"|(?<![\w.+-])\(\d{3,5}\) ?\d{3,4}[ .-]\d{3,4}(?!\w)"

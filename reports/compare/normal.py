@@ -84,7 +84,7 @@ def _printable(text: str) -> str:
 
 def _unmarked(line: str) -> str:
     """A line of prose without Markdown marks; grouped digits joined."""
-    line = _PREFIX.sub("", line, count=1).replace("`", "")
+    line = _PREFIX.sub("", line.strip(), count=1).replace("`", "")
     line = _CLOSING.sub("", _OPENING.sub("", line))
     line = _GROUPED.sub(lambda match: match[0].replace(",", ""), line)
     return " ".join(line.split())

@@ -58,11 +58,16 @@ def resolve(comparisons: Iterable[Comparison], embed: Embed | None, floor: float
     )
 
 
-def align(baseline: str, candidate: str) -> _Pair:
-    """Both texts (one sentence a line) cut into the same number of chunks, as far as they are long enough."""
+def align(baseline: str, candidate: str) -> _Pair | None:
+    """Both texts (one sentence a line) cut into the same number of chunks, as far as they are long enough.
+
+    ``None`` when that takes more than ``MAX_CHUNKS``.
+    """
     first, second = sorted((baseline, candidate))  # so that swapping the sides changes no cut
     guide, follower = _pieces(first), _pieces(second)
     count = max(1, -(-_cost(guide) // TOKENS), -(-_cost(follower) // TOKENS))
+    if count > MAX_CHUNKS:
+        return None
     starts = _starts(guide, count)
     chunks = {
         first: _joined(guide, starts),
@@ -71,9 +76,11 @@ def align(baseline: str, candidate: str) -> _Pair:
     return _Pair(baseline=chunks[baseline], candidate=chunks[candidate])
 
 
-def _embedded(groups: Iterable[tuple[_Pair, ...]], embed: Embed | None) -> tuple[dict[str, Vectors], str]:
+def _embedded(
+    groups: Iterable[tuple[_Pair | None, ...]], embed: Embed | None
+) -> tuple[dict[str, Vectors], str]:
     """The vector of each distinct chunk, or none and why not."""
-    pairs = [pair for group in groups for pair in group if not _too_long(pair)]
+    pairs = [pair for group in groups for pair in group if pair]
     texts = list(dict.fromkeys(chunk for pair in pairs for chunk in (*pair.baseline, *pair.candidate)))
     if embed is None:
         return {}, "no embedding model is installed"
@@ -89,16 +96,22 @@ def _embedded(groups: Iterable[tuple[_Pair, ...]], embed: Embed | None) -> tuple
 
 
 def _decided(
-    result: Comparison, pairs: tuple[_Pair, ...], table: dict[str, Vectors], problem: str, floor: float
+    result: Comparison,
+    aligned: tuple[_Pair | None, ...],
+    table: dict[str, Vectors],
+    problem: str,
+    floor: float,
 ) -> Comparison:
-    if any(map(_too_long, pairs)):
+    pairs = [pair for pair in aligned if pair]
+    if len(pairs) < len(aligned):
         return _unscored(result, f"a text is longer than {MAX_CHUNKS} chunks of {TOKENS} tokens")
     if problem:
         return _unscored(result, problem)
-    lowest = min((_lowest(pair, table) for pair in pairs), key=lambda found: found[0])
-    similarity, texts = lowest
-    if not np.isfinite(similarity):
+    if not all(
+        np.isfinite(table[chunk]).all() for pair in pairs for chunk in (*pair.baseline, *pair.candidate)
+    ):
         return _unscored(result, "the embedding holds a value that is no number")
+    similarity, texts = min((_lowest(pair, table) for pair in pairs), key=lambda found: found[0])
     findings = (*result.findings, _finding(similarity, texts, floor))
     return replace(
         result,
@@ -117,7 +130,7 @@ def _lowest(pair: _Pair, table: dict[str, Vectors]) -> tuple[float, tuple[str, s
     cosine = old @ new.T
     near = (
         np.abs(_places(len(old))[:, None] - _places(len(new))[None, :])
-        <= 1.0 / max(len(old), len(new)) + 1e-9
+        <= 1.0 / min(len(old), len(new)) + 1e-6
     )
     cosine = np.where(near, cosine, -2.0)
     row, column = int(cosine.max(axis=1).argmin()), int(cosine.max(axis=0).argmin())
@@ -126,8 +139,6 @@ def _lowest(pair: _Pair, table: dict[str, Vectors]) -> tuple[float, tuple[str, s
         float(cosine[:, column].max()),
         (pair.baseline[int(cosine[:, column].argmax())], pair.candidate[column]),
     )
-    if not (np.isfinite(old).all() and np.isfinite(new).all()):
-        return float("nan"), worst_old[1]
     return min(worst_old, worst_new, key=lambda found: found[0])
 
 
@@ -157,10 +168,6 @@ def _unscored(result: Comparison, why: str) -> Comparison:
     )
     findings = (*result.findings, finding)
     return replace(result, severity=worst(findings), findings=findings, scored=False)
-
-
-def _too_long(pair: _Pair) -> bool:
-    return max(len(pair.baseline), len(pair.candidate)) > MAX_CHUNKS
 
 
 def _pieces(text: str) -> Pieces:
@@ -214,16 +221,12 @@ def _starts(pieces: Pieces, count: int) -> list[int]:
 def _following(guide: Pieces, starts: list[int], follower: Pieces, own: list[int]) -> list[int]:
     """The follower's cuts, moved to where the guide is cut if that very sentence stands near: one inserted sentence
     would otherwise shift the content of every later chunk."""
-    places: dict[str, list[int]] = {}
-    for at, (text, _) in enumerate(follower):
-        places.setdefault(text, []).append(at)
     cuts: list[int] = []
     for start, usual in zip(starts, own, strict=False):
         lowest = (cuts[-1] if cuts else 0) + 1
-        found = [at for at in places.get(guide[start][0], ()) if at >= lowest and abs(at - usual) <= _DRIFT]
-        cuts.append(
-            min(found, key=lambda at, usual=usual: (abs(at - usual), at)) if found else max(usual, lowest)
-        )
+        near = range(max(lowest, usual - _DRIFT), min(len(follower), usual + _DRIFT + 1))
+        found = [(abs(at - usual), at) for at in near if follower[at] == guide[start]]
+        cuts.append(min(found)[1] if found else max(usual, lowest))
     return [cut for cut in cuts if cut < len(follower)]
 
 

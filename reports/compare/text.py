@@ -4,17 +4,24 @@ from __future__ import annotations
 
 from replay.exchange import Choice
 from reports.compare.guards import GUARDS
-from reports.compare.model import SETTLED, Case, Step, both
+from reports.compare.model import SETTLED, Case, Step, both, odd_one
 from reports.compare.normal import Plain, normalise
 from reports.judgement import Finding, Severity
 
+LONGEST = 400_000
+"""Characters beyond which a text is not looked into: no reader has an answer of that length."""
 SHORT = 5
 """Answers of fewer words than this leave similarity nothing to go by: they are equal or they are not."""
 
 
 def compare_text(case: Case) -> Step:
     """EQUAL, NOTE or BLOCK where rules can tell, else the two texts for similarity to decide."""
-    return compare_plain(normalise(said(case.baseline)), normalise(said(case.candidate)))
+    old, new = said(case.baseline), said(case.candidate)
+    if old == new:
+        return SETTLED
+    if max(len(old), len(new)) > LONGEST:
+        return _too_long(old, new)
+    return compare_plain(normalise(old), normalise(new))
 
 
 def said(choice: Choice) -> str:
@@ -40,6 +47,19 @@ def _words(plain: Plain) -> int:
     """Words between spaces; a script without spaces counts two characters as one word."""
     wide = sum(char > "\u2e7f" for char in plain.text)
     return len(plain.text.split()) + wide // 2
+
+
+def _too_long(old: str, new: str) -> Step:
+    side = odd_one(len(old) > LONGEST, len(new) > LONGEST)
+    finding = Finding(
+        comparator="text",
+        category="text.too_long",
+        severity=Severity.BLOCK if side else Severity.NOTE,
+        message=f"the answer has more than {LONGEST} characters: baseline {len(old)}, candidate {len(new)}",
+        side=side or "pair",
+        evidence=both(old, new),
+    )
+    return Step(findings=(finding,), settled=True, scored=side is not None)
 
 
 def _case(baseline: Plain, candidate: Plain) -> Finding:

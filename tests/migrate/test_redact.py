@@ -27,6 +27,7 @@ SECRETS = [
     "4111 1111 1111 1111",
     "5500-0000-0000-0004",
     "378282246310005",
+    "3782 822463 10005",
     "+44 20 7946 0958",
     "(020) 7946 0958",
     "555-123-4567",
@@ -41,6 +42,7 @@ HARMLESS = [
     "Order 1234567890123456 has no valid check digit.",
     "192.168.10.200 answered in 12 ms",
     "version 3.11.7, build 20261101",
+    "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30",
     "a price of 100-200 dollars, pages 123-456",
     "The task-force met; risk-adjusted-returns-were-high.",
 ]
@@ -53,7 +55,14 @@ def redactor(**rules: Any) -> Redactor:
 @pytest.mark.parametrize("secret", SECRETS)
 def test_a_secret_is_replaced_wherever_it_stands(secret: str) -> None:
     hidden = redactor()
-    for text in (secret, f"use {secret} now", f"({secret})", f"{secret}, please", f"a: {secret}\nb"):
+    for text in (
+        secret,
+        f"use {secret} now",
+        f"({secret})",
+        f"{secret}, please",
+        f"a: {secret}\nb",
+        f"5 {secret} 030",
+    ):
         assert secret not in hidden.text(text), text
 
 

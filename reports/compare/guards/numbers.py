@@ -15,7 +15,7 @@ from reports.judgement import Finding, Severity
 _TOKEN = re.compile(r"\d+(?:[.:]\d+)*|[^\W\d_]+|[$€£¥₹%°]|\S")
 _HALF_DAY = re.compile(r"\b([ap])\.\s?m\b\.?", re.IGNORECASE)
 _ORDINALS = frozenset({"st", "nd", "rd", "th"})
-_LONGEST = 40
+_LONGEST = 27
 """Digits beyond which a number is compared as it is spelled."""
 _SHOWN = 4
 
@@ -87,12 +87,14 @@ def _measured(
     """The scale and the unit around a number: "5 million dollars", "$5m", "USD 5"."""
     following = _word(tokens, end)
     touching = _touches(tokens, end, after=False)
-    scale = SCALES.get(following if touching else following.lower())
+    before = _word(tokens, at - 1 - (_word(tokens, at - 1) in ("-", "+")))
+    unit = CURRENCIES.get(before)
+    scale = (
+        SCALES.get(following.upper() if unit else following) if touching else SCALES.get(following.lower())
+    )
     if scale is not None and (touching or len(following) > 2):
         value, end = value * scale, end + 1
         following = _word(tokens, end)
-    before = _word(tokens, at - 1 - (_word(tokens, at - 1) in ("-", "+")))
-    unit = CURRENCIES.get(before)
     if unit is None:
         unit = unit_of("°" + _word(tokens, end + 1) if following == "°" else following)
         end += (unit is not None) + (following == "°")
@@ -102,7 +104,8 @@ def _measured(
 def _spelled(tokens: list[re.Match[str]], at: int) -> tuple[Quantity, int]:
     value, end = WORDS[tokens[at][0].lower()], at + 1
     joint = end + (_word(tokens, end) == "-")
-    units = WORDS.get(_word(tokens, joint).lower())
+    unit = _word(tokens, joint).lower()
+    units = 1 if unit == "one" else WORDS.get(unit)
     if value >= 20 and units is not None and units < 10:
         value, end = value + units, joint + 1
     return _measured(tokens, at, end, Decimal(value), word=True)

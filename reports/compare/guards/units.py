@@ -70,6 +70,8 @@ SCALES = {
     "M": 10**6,
     "million": 10**6,
     "bn": 10**9,
+    "BN": 10**9,
+    "B": 10**9,
     "billion": 10**9,
     "trillion": 10**12,
     "hundred": 10**2,
