@@ -36,7 +36,7 @@ _CONFIG = Template("""\
 baseline: {kind: vllm, url: '$baseline', model: $model}
 candidate: {kind: tensorrt-llm, url: '$candidate', model: $model}
 gateway: {listen: '127.0.0.1:$port', admin: '127.0.0.1:$admin', grace: 10s}
-shadow: {percent: $percent, repeat_baseline: 60 %, paths: [$paths]}
+shadow: {percent: $percent, repeat_baseline: 90 %, paths: [$paths]}
 store: {url: 'sqlite:///$store'}
 policy:
   rehearsal: true        # shortened for a demonstration; every report says so
@@ -86,7 +86,8 @@ def _say(line: str) -> None:
 @contextmanager
 def _simulator(dialect: str, folder: Path, faults: tuple[str, ...] = ()) -> Iterator[str]:
     port = _free_ports(1)[0]
-    pace = ("--ttft", "60ms", "--itl", "4ms", "--seed", "7", "--model", MODEL)
+    # Two real servers of one model never say quite the same; a share of all answers is worded differently.
+    pace = ("--ttft", "60ms", "--itl", "4ms", "--seed", "7", "--noise", "3%", "--model", MODEL)
     words = ("simulate", "--dialect", dialect, "--port", str(port), *pace, *faults)
     with _process(words, folder / f"{dialect}.log") as process:
         _wait(f"http://127.0.0.1:{port}/health", process)
