@@ -90,9 +90,8 @@ def cost(plan: Plan, targets: Targets, folder: Path, upstream: int, candidate: i
                 gateway(folder / str(percent), baseline=upstream, candidate=candidate, percent=percent)
             )
             ports[name] = gateways[name].port
-        for name, port in ports.items():
+        for port in ports.values():
             load("whole", port, 32, 0.5)
-            print(f"warm: {name}", file=sys.stderr)
         single = turns(plan.rounds, ports, gateways, lambda port: load("whole", port, 1, plan.seconds))
         many = turns(plan.rounds, ports, gateways, lambda port: load("whole", port, 32, plan.seconds))
         streams = turns(plan.rounds, ports, gateways, lambda port: load("streams", port, 50, 1))

@@ -19,6 +19,7 @@ from aiohttp import web
 from aiohttp.http import RawResponseMessage
 from aiohttp.streams import StreamReader
 
+from migrate.desk import Desk
 from migrate.headers import Framing, origin_form, request_head, response_head, trailers
 from migrate.relay import ClientLeft, Exchange, framing_for, until_close
 from migrate.tap import Tap, Ticket
@@ -32,9 +33,8 @@ tuned for the baseline never picks up a connection that we are closing."""
 _REPLAYABLE = 64 * 1024
 """Bodies up to this size are read before they are sent, so that a stale connection can be replaced unseen."""
 
-_LOOK_AFTER = 0.001
-"""Seconds after which the tap looks at a request: no model answers sooner, and what does is looked at when its answer has
-left, so that the decision takes its time from no client."""
+_JOINED = 16 * 1024
+"""A body up to this size leaves with its head, in one write."""
 
 _BROKEN = (aiohttp.ClientError, aiohttp.http.HttpProcessingError, OSError)
 """What reading an answer raises when the baseline is at fault; time-outs and resets are OSError."""
@@ -67,6 +67,7 @@ class Gateway:
         self.open = 0
         """Requests in hand."""
         self._idle = asyncio.Event()
+        self._desk = Desk(asyncio.get_running_loop())
         self._limit = min(max_body, tap.shadow.max_request)
         self._keep = _Sent(keep=True)
         self._close = _Sent(keep=False)
@@ -96,6 +97,10 @@ class Gateway:
             await asyncio.wait_for(self._idle.wait(), within)
         return not self.open
 
+    def settle(self) -> None:
+        """The tap catches up with everything that has passed, so that counters are final."""
+        self._desk.clear()
+
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         """Serves one request and, whatever happens, counts it once and hands its recording over."""
         ticket = self.tap.admit(request.method, request.raw_path, request.raw_headers)
@@ -116,8 +121,8 @@ class Gateway:
             if self.closing and not self.open:
                 self._idle.set()
             exchange.stop()
-            if ticket is not None:  # once the last bytes have left, not before
-                asyncio.get_running_loop().call_soon(_settle, exchange, ticket, monotonic(), ending, detail)
+            if ticket is not None:
+                self._desk.close(ticket, monotonic(), ending, detail)
 
     async def _serve(self, exchange: Exchange) -> tuple[web.StreamResponse, Ending, str]:
         request, ticket = exchange.request, exchange.ticket
@@ -161,7 +166,7 @@ class Gateway:
             raise self.baseline.explain(error) from error
 
     async def _send(self, exchange: Exchange, *, fresh: bool) -> Call:
-        """Puts the request on the wire; the tap looks at it as soon as it has certainly left."""
+        """Puts the request on the wire; the tap looks at it once it has left."""
         request, ticket = exchange.request, exchange.ticket
         head = request_head(
             request.method.encode(),
@@ -171,16 +176,16 @@ class Gateway:
             length=exchange.length(),
             chunked=exchange.chunked and exchange.rest,
         )
-        parts = (head, exchange.body) if exchange.body and not exchange.rest else (head,)
+        body = b"" if exchange.rest else exchange.body
+        parts = (head + body,) if len(body) <= _JOINED else (head, body)
         if ticket is not None:
-            ticket.sent(monotonic())
+            ticket.sent_at = monotonic()
         call = exchange.call = await self.baseline.call(parts, bodiless=request.method == "HEAD", fresh=fresh)
         if exchange.rest:
             exchange.pump = asyncio.get_running_loop().create_task(exchange.upload(call))
         if ticket is not None:
-            ticket.sent(call.sent_at)
-            if exchange.look is None:
-                exchange.look = asyncio.get_running_loop().call_later(_LOOK_AFTER, ticket.offer)
+            ticket.sent_at = call.sent_at
+            self._desk.put(ticket)
         return call
 
     async def _head(self, exchange: Exchange, call: Call) -> tuple[RawResponseMessage, StreamReader]:
@@ -215,9 +220,9 @@ class Gateway:
         framing = framing_for(request, message)
         chunked = framing is Framing.CHUNKED and request.method != "HEAD"
         call.wire.keep_tail = chunked and "Trailer" in message.headers
-        exchange.write(_answer_head(message, framing, _connection(request, keep=keep)))
+        head = _answer_head(message, framing, _connection(request, keep=keep))
         try:
-            await (exchange.pass_chunks if chunked else exchange.pass_bytes)(payload)
+            await (exchange.pass_chunks if chunked else exchange.pass_bytes)(head, payload)
         except _BROKEN as error:
             return self._cut(exchange, call, error)
         if call.wire.lost is not None and until_close(message):
@@ -257,16 +262,6 @@ def _fill(ticket: Ticket, exchange: Exchange) -> None:
         ticket.refuse("too_large")
     else:
         ticket.body = exchange.body
-
-
-def _settle(exchange: Exchange, ticket: Ticket, at: float, ending: Ending, detail: str) -> None:
-    """Every way out of a request leads here: it is counted, and its recording handed over."""
-    if exchange.look is not None:
-        exchange.look.cancel()
-    if ticket.sent_at is None:
-        ticket.refuse("incomplete")
-    ticket.offer()
-    ticket.end(at, ending, detail)
 
 
 def _answer_head(message: RawResponseMessage, framing: Framing, connection: bytes = b"") -> bytes:

@@ -6,9 +6,9 @@ this process: a store cannot be searched for a known number. Redacting twice cha
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -16,34 +16,23 @@ import orjson
 
 from migrate.config import Redact
 from migrate.errors import ConfigError
+from migrate.sensitive import PLACEHOLDER, hide_cards, hide_emails, hide_keys, hide_phones, names_secret
 from replay.exchange import Answer, Choice, Failure, Headers, Observation, Request
+from replay.nesting import too_deep
 
-_KEYS = re.compile(
-    r"-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----[\s\S]{0,20000}?-----END [A-Z ]{0,30}PRIVATE KEY-----"
-    r"|\beyJ[\w-]{8,4000}\.[\w-]{8,8000}\.[\w-]{8,2000}"
-    r"|\b(?:sk|pk|rk|hs|gsk|xai|nvapi|hf|r8|key|ghp|gho|ghu|ghs|ghr|github_pat|glpat|xox[abprs])[-_][\w-]{16,500}"
-    r"|\bAKIA[0-9A-Z]{16}\b|\bAIza[\w-]{35}\b"
-    r"|(?<=[Bb]earer )(?!\[)[\w.~+/-]{12,4000}=*"
-)
-_ASSIGNED = re.compile(
-    r"(\b(?:api[_-]?key|access[_-]?token|client[_-]?secret|passw(?:or)?d|secret[_-]?key)\b[\"']?\s{0,3}[=:]\s{0,3}[\"']?)"
-    r"(?!\[)([^\s\"'\\,;&]{8,500})",
-    re.IGNORECASE,
-)
-_EMAILS = re.compile(r"(?<![\w.%+-])[\w.%+-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){1,8}")
-_CARDS = re.compile(
-    r"(?<![\d.,-])(?:[3-6]\d{12,18}|[3-6]\d{3}([ -])\d{4}\1\d{4}\1\d{1,7}|3\d{3}([ -])\d{6}\2\d{4,5})(?!-?\d)"
-)
-"""Without separators, or in the groups that are printed on cards; any other row of digits is a list of numbers."""
-_PHONES = re.compile(
-    r"(?<![\w+])\+\d{1,3}(?:[ .-]?\(?\d{1,5}\)?){2,5}(?!\w)"
-    r"|(?<![\w.+-])\(\d{3,5}\) ?\d{3,4}[ .-]\d{3,4}(?!\w)"
-    r"|(?<![\w.+-])\d{3}([ .-])\d{3}\1\d{4}(?![\w-])"
-    r"|(?<![\w.+-])0\d{2,4}[ /-]\d{3,4}[ -]?\d{3,4}(?![\w-])"
-)
-_DIGITS = re.compile(r"\d[\d ()./-]{5}")
 _SECRET_HEADERS = frozenset(
-    {"authorization", "proxy-authorization", "cookie", "set-cookie", "x-api-key", "api-key", "x-goog-api-key"}
+    {
+        "authorization",
+        "proxy-authorization",
+        "cookie",
+        "set-cookie",
+        "set-cookie2",
+        "x-api-key",
+        "api-key",
+        "x-goog-api-key",
+        "x-auth-token",
+        "x-amz-security-token",
+    }
 )
 
 
@@ -57,22 +46,37 @@ class Redactor:
         self._salt = salt
         self._fields = tuple(path.split(".") for path in rules.fields)
         self._own = tuple(_compiled(pattern) for pattern in rules.patterns)
-        self._steps = tuple(step for wanted, step in self._known(rules) if wanted)
-
-    def _known(self, rules: Redact) -> tuple[tuple[bool, Callable[[str], str]], ...]:
-        return (
-            (rules.keys, self._hide_keys),
-            (rules.emails, self._hide_emails),
-            (rules.cards or rules.phones, self._digits(rules)),
+        self._steps = tuple(
+            step
+            for wanted, step in (
+                (rules.keys, hide_keys),
+                (rules.emails, hide_emails),
+                (rules.cards, hide_cards),
+                (rules.phones, hide_phones),
+            )
+            if wanted
         )
+        self._keys = rules.keys
 
     def text(self, text: str) -> str:
         """The text with placeholders for what must not be stored."""
         for pattern in self._own:
-            text = pattern.sub(lambda m: self.placeholder("own", m[0]), text)
+            text = self._hide_own(pattern, text)
         for step in self._steps:
-            text = step(text)
+            text = step(text, self.placeholder)
         return text
+
+    def _hide_own(self, pattern: re.Pattern[str], text: str) -> str:
+        """Own patterns see what stands between placeholders only: a pattern such as ``[a-z]{8}`` would eat them."""
+        parts: list[str] = []
+        done = 0
+        for known in PLACEHOLDER.finditer(text):
+            parts += (self._sub_own(pattern, text[done : known.start()]), known[0])
+            done = known.end()
+        return "".join((*parts, self._sub_own(pattern, text[done:])))
+
+    def _sub_own(self, pattern: re.Pattern[str], text: str) -> str:
+        return pattern.sub(lambda match: self.placeholder("own", match[0]) if match[0] else "", text)
 
     def placeholder(self, kind: str, value: str) -> str:
         """``[kind:hash]`` of one value; the hash has no digits, so that no pattern of ours takes it for a number."""
@@ -88,8 +92,12 @@ class Redactor:
             body=body,
             path=self.text(request.path),
             headers=self._headers(request.headers),
-            conversation=self.placeholder("conversation", request.conversation),
+            conversation=self._conversation(request.conversation),
         ), body is not request.body
+
+    def _conversation(self, name: str) -> str:
+        """A conversation's hash can be guessed from its text by whoever has the store; the placeholder cannot."""
+        return name if PLACEHOLDER.fullmatch(name) else self.placeholder("conversation", name)
 
     def observation(self, seen: Observation) -> Observation:
         """The observation as it may be stored. Its raw body stays only when nothing had to be redacted anywhere."""
@@ -117,6 +125,8 @@ class Redactor:
             text = body.decode("utf-8", "surrogateescape")
             redacted = self.text(text)
             return body if redacted == text else redacted.encode("utf-8", "surrogateescape")
+        if too_deep(value):
+            return orjson.dumps(self.placeholder("nested", body.decode("utf-8", "replace")))
         walked = self._value(value)
         for path in self._fields:
             walked = self._field(walked, path)
@@ -124,16 +134,38 @@ class Redactor:
 
     def _value(self, value: Any) -> Any:
         if isinstance(value, str):
-            return self.text(value)
+            return self._string(value)
         if isinstance(value, list):
             return [self._value(item) for item in value]
         if isinstance(value, dict):
-            return {self.text(key): self._value(item) for key, item in value.items()}
+            return {self.text(name): self._named(name, item) for name, item in value.items()}
         if isinstance(value, int) and not isinstance(value, bool) and value > 10**11:
             text = str(value)
             hidden = self.text(text)
             return value if hidden == text else hidden
         return value
+
+    def _named(self, name: str, value: Any) -> Any:
+        if self._keys and isinstance(value, str) and names_secret(name, value):
+            return self.placeholder("key", value)
+        return self._value(value)
+
+    def _string(self, text: str) -> str:
+        """A string that holds JSON itself, such as the arguments of a tool call, stays JSON: its values are redacted.
+
+        What is nested too deeply to be looked through is hidden whole.
+        """
+        if text.lstrip()[:1] in ("{", "["):
+            with contextlib.suppress(orjson.JSONDecodeError):
+                value = orjson.loads(text)
+                if too_deep(value):
+                    return self.placeholder("nested", text)
+                try:
+                    walked = self._value(value)
+                except RecursionError:  # strings within strings, each below the bound
+                    return self.placeholder("nested", text)
+                return text if walked == value else orjson.dumps(walked).decode()
+        return self.text(text)
 
     def _field(self, value: Any, path: list[str]) -> Any:
         head, *rest = path
@@ -166,7 +198,7 @@ class Redactor:
             reasoning=self.text(choice.reasoning),
             refusal=self.text(choice.refusal),
             tool_calls=tuple(
-                replace(c, name=self.text(c.name), arguments=self.text(c.arguments))
+                replace(c, name=self.text(c.name), arguments=self._string(c.arguments))
                 for c in choice.tool_calls
             ),
         )
@@ -174,46 +206,15 @@ class Redactor:
     def _failure(self, failure: Failure) -> Failure:
         return replace(failure, message=self.text(failure.message))
 
-    def _hide_keys(self, text: str) -> str:
-        text = _ASSIGNED.sub(lambda m: m[1] + self.placeholder("key", m[2]), text)
-        return _KEYS.sub(lambda m: self.placeholder("key", m[0]), text)
-
-    def _hide_emails(self, text: str) -> str:
-        return _EMAILS.sub(lambda m: self.placeholder("email", m[0]), text) if "@" in text else text
-
-    def _digits(self, rules: Redact) -> Callable[[str], str]:
-        def hide(text: str) -> str:
-            if not _DIGITS.search(text):
-                return text
-            if rules.cards:
-                text = _CARDS.sub(self._card, text)
-            return _PHONES.sub(self._phone, text) if rules.phones else text
-
-        return hide
-
-    def _card(self, match: re.Match[str]) -> str:
-        digits = re.sub(r"\D", "", match[0])
-        return self.placeholder("card", digits) if _luhn(digits) else match[0]
-
-    def _phone(self, match: re.Match[str]) -> str:
-        digits = re.sub(r"\D", "", match[0])
-        return self.placeholder("phone", digits) if 8 <= len(digits) <= 15 else match[0]
-
 
 _LETTERS = str.maketrans("0123456789", "ghijklmnop")
 
 
 def _compiled(pattern: str) -> re.Pattern[str]:
     try:
-        return re.compile(pattern)
+        compiled = re.compile(pattern)
     except re.error as error:
         raise ConfigError(f"redact.patterns: {pattern!r} is no regular expression: {error}") from None
-
-
-def _luhn(digits: str) -> bool:
-    """The check digit of card numbers (ISO/IEC 7812-1): doubled every second digit from the right, the sum ends in 0."""
-    total = 0
-    for place, digit in enumerate(reversed(digits)):
-        value = int(digit) * (1 + place % 2)
-        total += value - 9 * (value > 9)
-    return total % 10 == 0
+    if compiled.fullmatch(""):
+        raise ConfigError(f"redact.patterns: {pattern!r} matches nothing at all; use + where it has *")
+    return compiled

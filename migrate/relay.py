@@ -33,7 +33,7 @@ class Exchange:
     ``rest``: more of the body is to come than was read. ``chunked``: the client frames its body in chunks.
     """
 
-    __slots__ = ("body", "call", "chunked", "look", "pump", "raw", "request", "rest", "ticket")
+    __slots__ = ("body", "call", "chunked", "pump", "raw", "request", "rest", "ticket")
 
     def __init__(self, request: web.BaseRequest, ticket: Ticket | None) -> None:
         self.request = request
@@ -44,7 +44,6 @@ class Exchange:
         self.chunked = "Transfer-Encoding" in request.headers
         self.call: Call | None = None
         self.pump: asyncio.Task[None] | None = None
-        self.look: asyncio.TimerHandle | None = None
 
     def write(self, data: bytes) -> None:
         """Queues bytes for the client. Raises ClientLeft."""
@@ -107,29 +106,37 @@ class Exchange:
             if not call.wire.received:
                 call.wire.set_exception(aiohttp.ClientOSError(str(error)))
 
-    async def pass_chunks(self, payload: StreamReader) -> None:
-        """The answer chunk by chunk, as the baseline cut it. The end is left to write."""
-        ticket = self._recording()
+    async def pass_chunks(self, head: bytes, payload: StreamReader) -> None:
+        """The head, then the answer chunk by chunk, as the baseline cut it. The end is left to write."""
+        self.write(head)
         while True:
             data, ended = await payload.readchunk()
             if data:
-                if ticket is not None:
-                    ticket.feed(monotonic(), data)
-                self.write(chunk(data))
+                self._pass(data, chunk(data))
                 await self.drain()
             elif not ended:
                 return
 
-    async def pass_bytes(self, payload: StreamReader) -> None:
-        """The answer read by read: a body of stated length, or one that ends with its connection."""
-        ticket = self._recording()
+    async def pass_bytes(self, head: bytes, payload: StreamReader) -> None:
+        """The head, then the answer read by read: a body of stated length, or one that ends with its connection."""
+        data = b"" if payload.exception() else payload.read_nowait()
+        self._pass(data, head + data)
         while not payload.at_eof():
             data = await payload.readany()
             if data:
-                if ticket is not None:
-                    ticket.feed(monotonic(), data)
-                self.write(data)
+                self._pass(data, data)
                 await self.drain()
+
+    def _pass(self, data: bytes, framed: bytes) -> None:
+        """The client first; then the recording, with the time at which the piece came."""
+        ticket = self.ticket
+        if ticket is None or not ticket.recording:
+            self.write(framed)
+            return
+        at = monotonic()
+        self.write(framed)
+        if data:
+            ticket.feed(at, data)
 
     def reset(self) -> None:
         """Makes the coming close of the client's connection a reset, as the baseline's was."""
@@ -145,9 +152,6 @@ class Exchange:
             self.pump.cancel()
         if self.call is not None:
             self.call.close()
-
-    def _recording(self) -> Ticket | None:
-        return self.ticket if self.ticket is not None and self.ticket.recording else None
 
 
 def chunk(data: bytes) -> bytes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from pydantic import ValidationError
@@ -10,12 +10,15 @@ from pydantic import ValidationError
 from migrate.embedder import Embedder, missing
 from migrate.errors import ConfigError
 from migrate.store import Run, Store
+from replay.exchange import JSON
+from reports.advice import LATENCY_RULES
 from reports.compare import Comparison, Embed, compare, resolve
-from reports.document import Document, Item, RunFacts, build, show, worst_first
+from reports.document import Document, RunFacts, build, iso
 from reports.judge import judge
-from reports.judgement import Pair
+from reports.judgement import Judgement, Pair
 from reports.pairing import differs, pair_up
 from reports.policy import Policy
+from reports.shown import Item, show, worst_first
 
 Progress = Callable[[str, int, int], None]
 """(what is being done, how many are done, of how many)."""
@@ -32,36 +35,34 @@ def report(
 ) -> Document:
     """The document on one run.
 
-    ``policy``: another than the run's own, for a second judgement of the same observations. ``now``: epoch seconds at which a
-    run that still goes on is judged. ``embed``: without it, pairs that need similarity stay unscored.
+    ``policy``: another than the run's own, for a second judgement of the same observations; the document says what differs.
+    ``now``: epoch seconds at which a run that still goes on is judged. ``embed``: without it, pairs that need similarity
+    stay unscored. Raises ConfigError when the run's own policy cannot be read.
     """
     rules = policy or stored_policy(run)
     items = compared(store, run, rules, embed)
     counters = store.counters(run.id)
-    percent = run.config.get("shadow", {}).get("percent")
-    judgement = judge(
+    judged_at = now if run.ended_at is None else run.ended_at
+    judgement = judged(items, run, rules, now=judged_at, counters=counters)
+    worst = worst_first(items, rules, slow_first=judgement.code in LATENCY_RULES)
+    shown = [show(item, store.exchange(run.id, item.pair.id), iso(item.pair.at)) for item in worst]
+    changed = _changed(run, rules) if policy else ()
+    facts = _facts(run, rules, judged_at, (*notes, *changed))
+    return build(judgement, items, facts, counters=counters, shown=shown)
+
+
+def judged(items: list[Item], run: Run, policy: Policy, *, now: float, counters: dict[str, int]) -> Judgement:
+    """The verdict on a run's pairs."""
+    percent = _percent(run)
+    sampled = {} if percent is None else {"mirror_ppm": round(percent * 1e4)}
+    return judge(
         [item.pair for item in items],
-        rules,
-        now=now if run.ended_at is None else run.ended_at,
-        counters=counters if percent is None else counters | {"mirror_ppm": round(percent * 1e4)},
+        policy,
+        now=now,
+        counters=sampled | counters,
         final=run.ended_at is not None,
         timeout_s=_timeout(run),
     )
-    shown = [show(item, store.exchange(run.id, item.pair.id)) for item in worst_first(items)]
-    facts = RunFacts(
-        id=run.id,
-        kind=run.kind,
-        status=run.status,
-        started_at=run.started_at,
-        ended_at=run.ended_at,
-        baseline=_named(run, "baseline") or "",
-        candidate=_named(run, "candidate"),
-        percent=percent,
-        seed=run.seed,
-        policy=rules.model_dump(mode="json", by_alias=True),
-        notes=notes,
-    )
-    return build(judgement, items, facts, counters=counters, shown=shown)
 
 
 def embedder(
@@ -81,7 +82,7 @@ def embedder(
 
 
 def compared(store: Store, run: Run, policy: Policy, embed: Embed | None) -> list[Item]:
-    """Every exchange of a run, compared and paired."""
+    """Every exchange of a run, compared and paired, by time of admission."""
     pairs: list[Pair] = []
     first: list[Comparison] = []
     again: dict[int, Comparison] = {}
@@ -108,6 +109,49 @@ def stored_policy(run: Run) -> Policy:
         raise ConfigError(
             f"run {run.id}: its policy cannot be read ({error.errors()[0]['msg']}); give one with --config"
         ) from None
+
+
+def _facts(run: Run, policy: Policy, judged_at: float, notes: tuple[str, ...]) -> RunFacts:
+    return RunFacts(
+        id=run.id,
+        kind=run.kind,
+        status=run.status,
+        started_at=run.started_at,
+        ended_at=run.ended_at,
+        judged_at=judged_at,
+        baseline=_named(run, "baseline") or "unknown",
+        candidate=_named(run, "candidate"),
+        percent=_percent(run),
+        seed=run.seed,
+        policy=_dumped(policy),
+        notes=notes,
+    )
+
+
+def _changed(run: Run, policy: Policy) -> tuple[str, ...]:
+    """A margin is set before looking: says so when it is not the one that the run was started under."""
+    before, after = dict(_flat(_dumped(Policy(**run.policy)))), dict(_flat(_dumped(policy)))
+    parts = [f"{key} {before.get(key)} → {value}" for key, value in after.items() if before.get(key) != value]
+    if not parts:
+        return ()
+    return (f"judged under another policy than the one the run was started under: {', '.join(parts)}",)
+
+
+def _flat(policy: JSON, before: str = "") -> Iterator[tuple[str, object]]:
+    for key, value in policy.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{before}{key}.")
+        else:
+            yield f"{before}{key}", value
+
+
+def _dumped(policy: Policy) -> JSON:
+    return policy.model_dump(mode="json", by_alias=True)
+
+
+def _percent(run: Run) -> float | None:
+    percent = run.config.get("shadow", {}).get("percent")
+    return None if percent is None else float(percent)
 
 
 def _timeout(run: Run) -> float:

@@ -11,12 +11,13 @@ import contextlib
 import errno
 import gc
 import os
+import secrets
 import signal
 import socket
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
@@ -53,6 +54,8 @@ class Run:
     """Also say how far it is, now and then."""
     mirror: Sequence[str] = (sys.executable, "-m", "migrate.mirror", "--fd", "{fd}")
     """The command of the mirror process."""
+    salt: str = field(default_factory=lambda: secrets.token_hex(32), repr=False)
+    """The secret of this run's placeholders, so that equal stays equal when the mirror starts again. Never stored."""
 
 
 class Operation:
@@ -188,6 +191,7 @@ async def _drain(
     if not await gateway.finish(grace):
         say(f"{gateway.open} requests did not finish in time and are cut")
     await server.shutdown(0.1)
+    gateway.settle()
 
 
 async def _chores(operation: Operation, say: Say) -> None:
@@ -233,7 +237,7 @@ def _summary(counters: dict[str, int]) -> str:
 def mirror_input(run: Run, found: str | None) -> bytes:
     """What the mirror process reads first: its configuration, and the run to go on with after a restart."""
     config = run.config.model_dump(mode="json", by_alias=True)
-    return orjson.dumps({"config": config, "kind": run.kind, "run": found})
+    return orjson.dumps({"config": config, "kind": run.kind, "run": found, "salt": run.salt})
 
 
 def _silent(line: str) -> None:

@@ -19,6 +19,7 @@ from migrate.config import Shadow
 from migrate.headers import RawHeaders, decoded, for_mirror, without_credentials
 from migrate.sampling import body_key, digest, header_key, position, stateful_reason
 from replay.exchange import JSON, Ending, Headers, Recording, Request
+from replay.nesting import too_deep
 from replay.recorder import Recorder
 
 log = logging.getLogger("migrate")
@@ -127,12 +128,15 @@ class Ticket:
         "_asked_at",
         "_head",
         "_recorder",
-        "_request_id",
         "_size",
         "_tap",
+        "_wanted",
+        "at_desk",
         "body",
         "decided",
+        "over",
         "raw",
+        "request_id",
         "sent_at",
         "target",
     )
@@ -143,10 +147,14 @@ class Ticket:
         self.raw = raw
         self.body = b""
         self.decided = False
+        self._wanted = True
         self.sent_at: float | None = None
-        """Reading of the monotonic clock when the request went to the baseline; ``None`` before."""
+        """Reading of the monotonic clock when the request last went to the baseline; ``None`` before."""
+        self.at_desk = False
+        self.over: tuple[float, Ending, str] | None = None
+        """When and how the exchange ended; ``None`` while it goes on."""
         self._asked_at = 0.0
-        self._request_id = ""
+        self.request_id = ""
         self._head: tuple[float, int, RawHeaders] | None = None
         self._recorder: Recorder | None = None
         self._size = 0
@@ -154,13 +162,7 @@ class Ticket:
     @property
     def recording(self) -> bool:
         """Whether the answer is, or may yet be, wanted."""
-        return self._recorder is not None
-
-    def sent(self, at: float) -> None:
-        """The request goes to the baseline; said again when it is sent again."""
-        if not self.decided or self._recorder is not None:
-            self.sent_at = at
-            self._recorder = Recorder(at, limit=self._tap.shadow.max_answer)
+        return self._wanted
 
     def refuse(self, outcome: str) -> None:
         """Not mirrored, for a reason that the gateway saw. Nothing happens once it is decided."""
@@ -186,9 +188,11 @@ class Ticket:
         self._tap.counters[outcome] += 1
 
     def _drop(self) -> None:
+        self._wanted = False
         self._recorder = None
-        self._tap.let_go(self._size)
-        self._size = 0
+        if self._size:
+            self._tap.let_go(self._size)
+            self._size = 0
 
     def _decide(self) -> str:
         tap = self._tap
@@ -204,7 +208,7 @@ class Ticket:
             return "not_sampled"
         if stateful_reason(body):
             return "stateful"
-        self._request_id, self._asked_at = request_id, _epoch(self.sent_at)
+        self.request_id, self._asked_at = request_id, _epoch(self.sent_at)
         request = tap.request(self, request_id, conversation, at=self._asked_at)
         return tap.sink(Admitted(request=request, wanted=wanted)) or "mirrored"
 
@@ -214,31 +218,37 @@ class Ticket:
 
     def feed(self, at: float, data: bytes) -> None:
         """A piece of the baseline's body arrived. Beyond a bound the recording is given up and its memory freed."""
-        recorder = self._recorder
-        if recorder is None:
+        if not self._wanted:
             return
+        recorder = self._recorder or self._begin(self._tap.shadow.max_answer)
         if self._tap.hold(len(data)):
             self._size += len(data)
             if recorder.feed(at, data):
                 return
         self._drop()
-        self._recorder = Recorder(recorder.end(at, Ending.OVERSIZE).sent_at, limit=-1)
+        self._wanted = True
+        self._begin(-1)
+
+    def _begin(self, limit: int) -> Recorder:
+        """A recorder; one with a negative limit keeps nothing and ends as OVERSIZE."""
+        self._recorder = Recorder(self.sent_at or 0.0, limit=limit)
+        return self._recorder
 
     def end(self, at: float, ending: Ending, detail: str = "") -> None:
         """The exchange is over: hands over what was recorded. Never raises."""
-        recorder = self._recorder
-        if recorder is None:
+        if not self._wanted:
             return
+        recorder = self._recorder or self._begin(self._tap.shadow.max_answer)
         self._drop()
         try:
             if self._head is not None:
                 recorder.head(self._head[0], self._head[1], _answer_headers(self._head[2]))
-            self._hand_over(recorder.end(at, ending, detail))
+            self._report(recorder.end(at, ending, detail))
         except Exception:
             log.exception("the tap failed on an answer; its recording is lost")
             self._tap.counters["answers_dropped"] += 1
 
-    def _hand_over(self, recording: Recording) -> None:
+    def _report(self, recording: Recording) -> None:
         """The recording, or, when it does not fit, the mere fact that there was an answer."""
         tap = self._tap
         if recording.ending is Ending.OVERSIZE:
@@ -248,7 +258,7 @@ class Ticket:
             tap.sink(self._answered(_bare(recording)))
 
     def _answered(self, recording: Recording) -> Answered:
-        return Answered(request_id=self._request_id, at=self._asked_at, recording=recording)
+        return Answered(request_id=self.request_id, at=self._asked_at, recording=recording)
 
 
 def _epoch(at: float | None) -> float:
@@ -257,12 +267,12 @@ def _epoch(at: float | None) -> float:
 
 
 def parsed(body: bytes) -> JSON | None:
-    """The JSON object in ``body``; ``None`` when it is none (not JSON, not an object, or in a content coding)."""
+    """The JSON object in ``body``; ``None`` when it is none (not JSON, nested too deeply, or in a content coding)."""
     try:
         value: Any = orjson.loads(body)
     except orjson.JSONDecodeError:
         return None
-    return value if isinstance(value, dict) else None
+    return value if isinstance(value, dict) and not too_deep(value) else None
 
 
 def _answer_headers(raw: RawHeaders) -> Headers:

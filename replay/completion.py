@@ -107,18 +107,21 @@ class Assembler:
         carried = self._add(choice.text, data.get("text"))
         for key in ("delta", "message"):
             if isinstance(message := data.get(key), dict):
-                carried = self._message(choice, message) or carried
+                carried = self._message(choice, message, streamed=key == "delta") or carried
         return carried
 
-    def _message(self, choice: _Choice, message: JSON) -> bool:
+    def _message(self, choice: _Choice, message: JSON, *, streamed: bool) -> bool:
         reasoning = message.get("reasoning") or message.get("reasoning_content")
         carried = self._add(choice.text, message.get("content"))
         carried = self._add(choice.reasoning, reasoning) or carried
         carried = self._add(choice.refusal, message.get("refusal")) or carried
         calls = message.get("tool_calls")
         for position, call in enumerate(calls if isinstance(calls, list) else ()):
-            if isinstance(call, dict):
-                carried = self._call(choice, call, position) or carried
+            if not isinstance(call, dict):
+                continue
+            if streamed and choice.calls and "id" in call and not isinstance(call.get("index"), int):
+                self.odd("tools.index_missing")
+            carried = self._call(choice, call, position) or carried
         return carried
 
     def _add(self, parts: list[str], value: Any) -> bool:
@@ -132,9 +135,6 @@ class Assembler:
         return True
 
     def _call(self, choice: _Choice, data: JSON, position: int) -> bool:
-        stated = data.get("index")
-        if not isinstance(stated, int) and choice.calls and isinstance(data.get("id"), str):
-            self.odd("tools.index_missing")
         call = _find_call(choice.calls, data, position)
         if isinstance(identity := data.get("id"), str) and identity:
             call.id = identity

@@ -23,6 +23,7 @@ from replay.exchange import (
     Timing,
 )
 from replay.failures import classify, http_failure, transport_failure
+from replay.nesting import too_deep
 from replay.sse import Decoder, Event
 
 Chunks = tuple[tuple[float, bytes], ...]
@@ -216,7 +217,7 @@ def _decode_body(recording: Recording, chunks: Chunks, path: str) -> _Decoded:
 
 
 def parse_object(data: bytes) -> JSON | None:
-    """The JSON object in ``data``, NaN and infinities tolerated; ``None`` when it is something else."""
+    """The JSON object in ``data``, NaN and infinities tolerated; ``None`` when it is something else or nested too deeply."""
     value: Any
     try:
         value = orjson.loads(data)
@@ -225,7 +226,7 @@ def parse_object(data: bytes) -> JSON | None:
             value = json.loads(data)
         except (ValueError, RecursionError):
             return None
-    return value if isinstance(value, dict) else None
+    return value if isinstance(value, dict) and not too_deep(value) else None
 
 
 def header(recording: Recording, name: str) -> str | None:

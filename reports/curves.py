@@ -26,7 +26,7 @@ class Curve:
     """``ttft``, ``itl`` or ``e2e``."""
     arm: Arm
     seconds: tuple[float, ...]
-    """Rising, to the microsecond."""
+    """Rising."""
     share: tuple[float, ...]
     """Rising, 0 to 1; the last is 1."""
 
@@ -41,12 +41,10 @@ def _curve(metric: str, arm: Arm, values: Floats) -> Curve | None:
     if not values.size:
         return None
     ordered = np.sort(values)
-    places = np.unique((_LEVELS * (values.size - 1)).round().astype(np.int64))
+    seconds = np.unique(ordered[(_LEVELS * (values.size - 1)).round().astype(np.int64)])
+    share = np.searchsorted(ordered, seconds, side="right") / values.size
     return Curve(
-        metric=metric,
-        arm=arm,
-        seconds=tuple(float(value) for value in ordered[places].round(6)),
-        share=tuple(float(share) for share in ((places + 1) / values.size).round(6)),
+        metric=metric, arm=arm, seconds=tuple(seconds.tolist()), share=tuple(share.round(6).tolist())
     )
 
 

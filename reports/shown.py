@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os.path
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -79,6 +78,7 @@ def worst_first(
     grave = _varied(item for item in items if _severity(item) >= rank(Severity.WARN))
     known = {item.pair.id for item in grave}
     slow = sorted((i for i in items if i.pair.id not in known and _is_slow(i, policy)), key=_slowness)
+    slow = slow if slow_first else slow[:_OTHERS]
     known |= {item.pair.id for item in slow}
     close = sorted((i for i in items if i.pair.id not in known and _is_close(i)), key=_gravity)[:_OTHERS]
     first, second = (slow, grave) if slow_first else (grave, slow)
@@ -111,6 +111,12 @@ def readable(text: str, limit: int = _EXCERPT) -> str:
     head = "".join(char if char.isprintable() or char == "\n" else "\ufffd" for char in head)
     head = _BLANK.sub("\n\n", head)
     return head if len(text) <= limit else head[: limit - 1].rstrip() + "…"
+
+
+def alike_until(one: str, other: str) -> int:
+    """Length of what both texts begin with."""
+    shorter = min(len(one), len(other))
+    return next((at for at in range(shorter) if one[at] != other[at]), shorter)
 
 
 def _severity(item: Item) -> int:
@@ -174,7 +180,7 @@ def _side(seen: Observation | None, text: str, start: int) -> Side:
 
 def _start(baseline: str, candidate: str) -> int:
     """Where the excerpts begin, so that the first difference is inside of them."""
-    alike = len(os.path.commonprefix([baseline, candidate]))
+    alike = alike_until(baseline, candidate)
     if max(len(baseline), len(candidate)) <= _EXCERPT or alike < _EXCERPT // 2:
         return 0
     return alike - _EXCERPT // 4

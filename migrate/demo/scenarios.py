@@ -23,7 +23,11 @@ class Scenario:
 
 
 SCENARIOS = (
-    Scenario(name="good", story="the candidate says the same, now and then in other words, and as fast", verdict=Verdict.GO),
+    Scenario(
+        name="good",
+        story="the candidate says the same, now and then in other words, and as fast",
+        verdict=Verdict.GO,
+    ),
     Scenario(
         name="slow-tail",
         story="one answer in five is two seconds late",

@@ -1,8 +1,9 @@
 """``python -m migrate.mirror --fd N``: the mirror process, started by the gateway.
 
-Standard input holds one JSON object, ``{"config": {…}, "kind": "shadow", "run": null}``: the configuration as
-``Config.model_dump(mode="json", by_alias=True)`` gives it, the kind of run, and the run to go on with after a restart
-(``null`` begins a new one). ``N`` is this process's end of a socket pair that carries ``migrate.channel`` frames.
+Standard input holds one JSON object, ``{"config": {…}, "kind": "shadow", "run": null, "salt": "…"}``: the configuration as
+``Config.model_dump(mode="json", by_alias=True)`` gives it, the kind of run, the run to go on with after a restart (``null``
+begins a new one), and the redaction's secret in hexadecimal, the same for the whole run. ``N`` is this process's end of a
+socket pair that carries ``migrate.channel`` frames.
 
 Once the store is open it sends ``MirrorStatus`` with ``ready`` true and ``run``, then one about every second. When it
 cannot start it writes one line to standard error and exits with the error's code. It ends, with everything written,
@@ -71,8 +72,10 @@ async def _run(sock: socket.socket, start: dict[str, Any]) -> None:
         await asyncio.to_thread(store.forget_bodies, before=time.time() - config.store.keep_bodies)
         writer = Writer(store, run)
         async with Client() as client:
-            redactor = Redactor(config.redact, secrets.token_bytes(32))
-            mirror = Mirror(config, client=client, redactor=redactor, writer=writer)
+            redactor = Redactor(config.redact, bytes.fromhex(start["salt"]))
+            mirror = Mirror(
+                config, client=client, redactor=redactor, writer=writer, counted=store.counters(run)
+            )
             gc.collect()
             gc.freeze()
             await _serve(sock, mirror, run)

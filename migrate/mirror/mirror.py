@@ -7,9 +7,10 @@ sent, was cancelled or fell to a limit.
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
@@ -34,10 +35,39 @@ _UNDECODED = 128 * 2**20
 _REPEATS_IN_FLIGHT = 4
 
 
-class Mirror:
-    """The state of one run. ``take`` never blocks; the work happens in tasks and in one decoding thread."""
+_COUNTED = frozenset(
+    {
+        "admitted",
+        "answers_without_request",
+        "copies",
+        "decoder_full",
+        "mirror_failed",
+        "not_sent",
+        "repeats",
+        "repeats_skipped",
+        "store_refused",
+    }
+)
+"""What is counted here, up to the first dot; everything else in a store is the gateway's."""
 
-    def __init__(self, config: Config, *, client: Client, redactor: Redactor, writer: Writer) -> None:
+log = logging.getLogger(__name__)
+
+
+class Mirror:
+    """The state of one run. ``take`` never blocks; the work happens in tasks and in one decoding thread.
+
+    ``counted``: the run's counters so far, for a mirror that goes on with a run after a restart.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        *,
+        client: Client,
+        redactor: Redactor,
+        writer: Writer,
+        counted: Mapping[str, int] | None = None,
+    ) -> None:
         self._config, self._client, self._redactor, self._writer = config, client, redactor, writer
         breaker = config.policy.circuit_breaker
         self._breaker = Breaker(failures=breaker.failures, recovery=breaker.recovery)
@@ -55,10 +85,19 @@ class Mirror:
         self._repeats_refused = False
         self._mirroring = True
         self._stop_reason = "shutdown"
-        self.counters: Counter[str] = Counter()
+        self.counters: Counter[str] = Counter(
+            {name: n for name, n in (counted or {}).items() if name.split(".")[0] in _COUNTED}
+        )
 
     def take(self, message: Message) -> None:
-        """One message of the gateway."""
+        """One message of the gateway. Never raises: one request that we cannot handle must not end the others' copies."""
+        try:
+            self._take(message)
+        except Exception:
+            log.exception("the mirror failed on a message")
+            self.counters["mirror_failed"] += 1
+
+    def _take(self, message: Message) -> None:
         if isinstance(message, Admitted):
             self._admitted(message.request)
         elif isinstance(message, Answered):

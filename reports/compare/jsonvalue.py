@@ -10,10 +10,9 @@ from itertools import islice, zip_longest
 from typing import Any, NoReturn
 
 from replay.exchange import JSON
+from replay.nesting import too_deep
 from reports.compare.normal import nfc
 
-MAX_DEPTH = 200
-"""Nesting beyond this is refused, so that recursion over a parsed value always ends well."""
 _MAX_NODES = 20_000
 """Values that one schema check looks at; what lies beyond is not checked."""
 _ABSENT = object()
@@ -47,27 +46,11 @@ def parse(text: str) -> Parsed:
         return Parsed(problem="nested too deeply")
     except ValueError as error:
         return Parsed(problem=str(error)[:100])
-    return Parsed(problem="nested too deeply") if _too_deep(value) else Parsed(value=value)
+    return Parsed(problem="nested too deeply") if too_deep(value) else Parsed(value=value)
 
 
 def _refuse(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is not JSON")
-
-
-def _too_deep(value: Any) -> bool:
-    level = [value]
-    for _ in range(MAX_DEPTH):
-        level = [child for node in level for child in _children(node)]
-        if not level:
-            return False
-    return True
-
-
-def _children(node: Any) -> Iterator[Any]:
-    if isinstance(node, dict):
-        yield from node.values()
-    elif isinstance(node, list):
-        yield from node
 
 
 def canonical(value: Any, schema: JSON | None = None) -> str:

@@ -1,69 +1,176 @@
-"""The document for a pull request or an incident channel."""
+"""The document for a pull request or an incident channel (GitHub-flavoured Markdown)."""
 
 from __future__ import annotations
 
-from reports.document import Document
-from reports.render.words import MARKS, interval, plain, quantity, span, title
+import re
+from collections.abc import Iterable
 
-_SPECIAL = str.maketrans({char: f"\\{char}" for char in "\\`*_{}[]<>()#+!|~@"})
+from replay.exchange import Arm
+from reports.document import Document, Grouped
+from reports.judgement import RuleResult
+from reports.render.text import plain
+from reports.render.words import (
+    MARKS,
+    METRICS,
+    REHEARSAL,
+    count,
+    counted,
+    interval,
+    latency,
+    moment,
+    quantity,
+    share,
+    span,
+    title,
+)
+from reports.shown import Shown, Side
+
+_SPECIAL = re.compile(r"://|www\.|#(?=\d)|[@<>&\\`*_\[\]|~$]")
+_ENTITIES = {"<": "&lt;", ">": "&gt;", "&": "&amp;"}
+_UNLINKED = "&#8203;"
+"""A zero-width space: a backslash does not keep a forge from making a mention, a reference or a link."""
+_CAUSES = 10
+_PAIRS = 3
 
 
 def render_markdown(document: Document) -> str:
-    """Verdict, rules, checks that failed, causes. Everything that a server or model said is escaped."""
+    """Verdict, rules, failed checks, causes, latency, ledger, worst pairs. Everything that was said is escaped."""
+    mark = [f"> **Rehearsal.** {REHEARSAL}", ""] if document.rehearsal else []
     lines = [
-        f"## {MARKS[document.verdict]} {document.verdict}: {_safe(document.reason)}",
+        f"## {MARKS[document.verdict]} {document.verdict}",
         "",
-        _basis(document),
+        f"**Why:** {escape(document.reason)}",
         "",
-        f"**Next:** {_safe(document.advice)}",
+        *mark,
+        f"**Next:** {escape(document.advice)}",
         "",
-        "| rule | verdict | estimate | interval | margin | noise floor | pairs | why |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- |",
-        *(_rule(document, n) for n in range(len(document.rules))),
+        *_basis(document),
+        *(f"- Note: {escape(note)}" for note in document.notes),
+        "",
+        *_table("rule|verdict|estimate|interval|margin|noise floor|pairs|why", map(_rule, document.rules)),
         *_section(
-            "Failed checks", [f"- `{c.code}`: {_safe(c.message)}" for c in document.checks if not c.passed]
+            "Failed checks",
+            [f"- {code(c.code)}: {escape(c.message)}" for c in document.checks if not c.passed],
         ),
-        *_section("Causes", [_cause(document, n) for n in range(min(10, len(document.causes)))]),
-        *_section(
-            "Where requests went", [f"- {_safe(key)}: {count}" for key, count in document.ledger.items()]
-        ),
+        *_section("Causes", _causes(document)),
+        *_section("Latency", _latency(document)),
+        *_section("Where requests went", _ledger(document)),
+        *_section("Worst pairs", [line for pair in document.worst[:_PAIRS] for line in _pair(pair)]),
     ]
     return "\n".join(lines) + "\n"
 
 
-def _basis(document: Document) -> str:
-    run = document.run
-    mark = "**Rehearsal policy, not for production.** " if document.rehearsal else ""
-    pairs = document.ledger.get("scored", 0)
-    return (
-        f"{mark}Run `{run['id']}`, {pairs} scored pairs over {span(document.span_s)}; baseline {_safe(str(run['baseline']))}, "
-        f"candidate {_safe(str(run['candidate']))}."
+def escape(text: str, limit: int = 600) -> str:
+    """A text that is shown as it is behind something else on its line: no markup, link, mention or reference comes of it."""
+    return _SPECIAL.sub(_escaped, " ".join(plain(text, limit).split()))
+
+
+def _escaped(match: re.Match[str]) -> str:
+    found = match[0]
+    if len(found) > 1 or found in "@#":
+        return f"&#{ord(found[0])};{_UNLINKED}{found[1:]}"
+    return _ENTITIES.get(found, f"\\{found}")
+
+
+def code(text: str, limit: int = 300) -> str:
+    """A text as a code span, which nothing in it can close."""
+    shown = plain(text, limit).strip() or "\u2013"
+    fence = "`" * (1 + max((len(run) for run in re.findall("`+", shown)), default=0))
+    return f"{fence} {shown} {fence}" if "`" in shown else f"{fence}{shown}{fence}"
+
+
+def _basis(document: Document) -> list[str]:
+    run, gateway, scored = document.run, document.gateway, count(document.ledger.get("scored", 0))
+    state = run["status"] if run["ended_at"] else f"{run['status']}, judged at {moment(document.judged_at)}"
+    passed = (
+        f", {count(gateway['passed'])} requests passed, {count(gateway['mirrored'])} mirrored"
+        if gateway
+        else ""
     )
+    return [
+        f"- Rests on {scored} scored pairs over {span(document.span_s)}{passed}{share(document)}",
+        f"- Run {code(run['id'])} ({escape(state)}), from {escape(moment(run['started_at']))}",
+        f"- Baseline {code(run['baseline'])}, candidate {code(run['candidate'] or 'none')}",
+    ]
 
 
-def _rule(document: Document, at: int) -> str:
-    rule = document.rules[at]
-    cells = (
+def _rule(rule: RuleResult) -> tuple[str, ...]:
+    return (
         title(rule.rule) + ("" if rule.required else " (not required)"),
         f"{MARKS[rule.verdict]} {rule.verdict}",
         quantity(rule.estimate, rule.unit, signed=True),
         interval(rule),
         quantity(rule.margin, rule.unit),
         quantity(rule.noise, rule.unit, signed=True),
-        str(rule.pairs),
-        rule.reason,
+        count(rule.pairs),
+        escape(rule.reason),
     )
-    return "| " + " | ".join(_safe(cell) for cell in cells) + " |"
 
 
-def _cause(document: Document, at: int) -> str:
-    cause = document.causes[at]
-    return f"- {cause.severity} `{cause.category}` x{cause.count}: {_safe(cause.message)} (example `{cause.example}`)"
+def _table(head: str, rows: Iterable[tuple[str, ...]]) -> list[str]:
+    names = head.split("|")
+    lines = [f"| {' | '.join(row)} |" for row in rows]
+    return [f"| {' | '.join(names)} |", f"|{' --- |' * len(names)}", *lines]
+
+
+def _causes(document: Document) -> list[str]:
+    lines = [_cause(cause) for cause in document.causes[:_CAUSES]]
+    more = len(document.causes) - _CAUSES
+    return [*lines, f"- and {more} more"] if more > 0 else lines
+
+
+def _cause(cause: Grouped) -> str:
+    evidence = f", {code(cause.evidence)}" if cause.evidence else ""
+    return (
+        f"- {cause.severity} {code(cause.category)}, {count(cause.count)} requests: {code(cause.message)}{evidence} "
+        f"(example {code(cause.example, 80)})"
+    )
+
+
+def _latency(document: Document) -> list[str]:
+    rows = [
+        (
+            METRICS[metric],
+            arm.replace("_", " "),
+            *(quantity(q.value_s, "s") for q in one.quantiles),
+            count(one.requests),
+        )
+        for metric in METRICS
+        for arm in Arm
+        if (one := latency(document, metric, arm)) is not None
+    ]
+    return _table("metric|arm|p50|p95|p99|requests", rows) if rows else []
+
+
+def _ledger(document: Document) -> list[str]:
+    sums = (
+        (document.gateway, "passed", "requests passed"),
+        (document.ledger, "dispatched", "dispatched"),
+        (document.compared, "pairs", "answers compared"),
+    )
+    lines = [
+        f"- {count(parts[total])} {name}: {', '.join(counted(parts, without=total)) or 'none'}"
+        for parts, total, name in sums
+        if parts
+    ]
+    lost = document.not_recorded
+    return [*lines, f"- {count(lost)} mirrored requests are not in the store"] if lost else lines
+
+
+def _pair(pair: Shown) -> list[str]:
+    found = ", ".join(code(category) for category in dict.fromkeys(f.category for f in pair.findings))
+    excess = "" if pair.excess_s is None else f", end to end {quantity(pair.excess_s, 's', signed=True)}"
+    return [
+        f"- {pair.severity} {code(pair.id, 80)} {found}{excess}",
+        f"  - asked: {code(pair.prompt)}",
+        f"  - baseline: {_side(pair.baseline)}",
+        f"  - candidate: {_side(pair.candidate)}",
+    ]
+
+
+def _side(side: Side) -> str:
+    return f"{side.outcome}, {quantity(side.e2e_s, 's')}: {code(side.text)}"
 
 
 def _section(name: str, lines: list[str]) -> list[str]:
     return ["", f"### {name}", "", *lines] if lines else []
-
-
-def _safe(text: str) -> str:
-    return plain(text, 400).translate(_SPECIAL)

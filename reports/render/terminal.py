@@ -2,142 +2,234 @@
 
 from __future__ import annotations
 
-import textwrap
+from collections.abc import Iterable, Sequence
 
-from reports.document import Document, Shown
+from replay.exchange import Arm
+from reports.document import Document, Latency
 from reports.judgement import RuleResult, Verdict
-from reports.metrics import Distribution
-from reports.render.words import MARKS, interval, plain, quantity, span
+from reports.render.text import clip, columns, plain, wrap
+from reports.render.words import (
+    MARKS,
+    METRICS,
+    NOTHING,
+    REHEARSAL,
+    count,
+    counted,
+    from_to,
+    interval,
+    latency,
+    quantity,
+    share,
+    span,
+)
+from reports.shown import Shown, Side
 
 _COLOURS = {Verdict.GO: "32", Verdict.ROLLBACK: "31", Verdict.HOLD: "33"}
-_CAUSES = 6
+_CAUSES = 5
 _PAIRS = 3
+_NARROW, _WIDE = 80, 160
+_TABLE = 77
+"""Columns of a rule's line without its reason."""
 
 
 def render_terminal(document: Document, *, width: int = 80, colour: bool = False) -> str:
-    """The screen for ``width`` columns; ``colour`` adds ANSI colours."""
-    screen = _Screen(width, colour)
-    screen.verdict(document)
-    screen.rules(document.rules)
-    screen.latency(document.latency)
-    screen.ledger(document)
-    screen.causes(document)
-    for pair in document.worst[:_PAIRS]:
-        screen.pair(pair)
-    return "\n".join(screen.lines) + "\n"
+    """The screen for ``width`` columns (80 to 160); ``colour`` adds ANSI colours."""
+    pen = _Pen(min(_WIDE, max(_NARROW, width)), colour)
+    parts = (_verdict, _rules, _latency, _ledger, _checks, _causes, _pairs)
+    blocks = [block for part in parts if (block := part(document, pen))]
+    return "\n\n".join("\n".join(block) for block in blocks) + "\n"
 
 
-class _Screen:
-    """Lines of one screen as they are written."""
+class _Pen:
+    """A width, and whether there are colours."""
 
     def __init__(self, width: int, colour: bool) -> None:
-        self.width = max(60, width)
+        self.width = width
         self.colour = colour
-        self.lines: list[str] = []
 
-    def verdict(self, document: Document) -> None:
-        head = f" {MARKS[document.verdict]} {document.verdict} "
-        self.lines.append(self._paint(head, document.verdict, bold=True) + f" {document.code}")
-        self._wrapped(document.reason)
-        self._wrapped(f"Next: {document.advice}")
-        if document.rehearsal:
-            self._wrapped("REHEARSAL: the policy is shortened; this verdict says nothing about production.")
-        run, ledger = document.run, document.ledger
-        passed = document.traffic.get("passed")
-        mirrored = document.traffic.get("mirrored")
-        share = "" if passed is None else f"{passed} requests passed, {mirrored or 0} mirrored, "
-        self._wrapped(
-            f"Rests on {share}{ledger.get('scored', 0)} scored pairs over {span(document.span_s)}; run {run['id']} "
-            f"({run['status']}), baseline {run['baseline']}, candidate {run['candidate'] or 'none'}."
-        )
-        for note in document.notes:
-            self._wrapped(f"Note: {note}")
-
-    def rules(self, rules: tuple[RuleResult, ...]) -> None:
-        self._title("rule             estimate        interval              margin     noise  pairs")
-        for rule in rules:
-            mark = self._paint(MARKS[rule.verdict], rule.verdict)
-            name = rule.rule if rule.required else f"({rule.rule})"
-            cells = (
-                f"{name:<15}{quantity(rule.estimate, rule.unit, signed=True):>11}  {interval(rule):>24} "
-                f"{quantity(rule.margin, rule.unit):>9} {quantity(rule.noise, rule.unit, signed=True):>9} {rule.pairs:>6}"
-            )
-            self.lines.append(f"{mark} {cells}")
-            self._wrapped(f"{rule.verdict}: {rule.reason}", indent=4)
-
-    def latency(self, latency: tuple[Distribution, ...]) -> None:
-        if not any(one.samples for one in latency):
-            return
-        self._title("latency   arm                    p50         p95         p99   requests")
-        for one in latency:
-            if one.samples:
-                cells = "".join(f"{quantity(q.value, 's'):>12}" for q in one.quantiles)
-                self.lines.append(f"  {one.metric:<8}{one.arm.value:<16}{cells}{one.requests:>11}")
-
-    def ledger(self, document: Document) -> None:
-        self._title("where requests went")
-        parts = [f"{key} {count}" for key, count in document.ledger.items() if count]
-        self._wrapped("dispatched: " + (", ".join(parts) or "none"))
-        names = (
-            "not_eligible",
-            "not_sampled",
-            "not_json",
-            "too_large",
-            "stateful",
-            "paused",
-            "queue_full",
-            "mirror_down",
-        )
-        kept = [f"{key} {document.traffic[key]}" for key in names if document.traffic.get(key)]
-        if kept:
-            self._wrapped("not mirrored: " + ", ".join(kept))
-        lost = [
-            f"{k} {v}"
-            for k, v in document.traffic.items()
-            if v and k.startswith(("not_sent.", "repeats_skipped."))
-        ]
-        if lost:
-            self._wrapped("not sent: " + ", ".join(lost))
-        compared = document.compared
-        self._wrapped(
-            f"answers: {compared['alike']} alike, {compared['different']} different, {compared['not_scored']} not scored"
-        )
-        for check in document.checks:
-            if not check.passed:
-                self._wrapped(f"check failed: {check.code}: {check.message}")
-
-    def causes(self, document: Document) -> None:
-        if not document.causes:
-            return
-        self._title("causes")
-        for cause in document.causes[:_CAUSES]:
-            self._wrapped(
-                f"{cause.severity:<6}{cause.category} x{cause.count} ({cause.example}): {cause.message}"
-            )
-        if (more := len(document.causes) - _CAUSES) > 0:
-            self._wrapped(f"and {more} more")
-
-    def pair(self, pair: Shown) -> None:
-        self._title(f"pair {pair.id}")
-        for label, text in (
-            ("asked", pair.prompt),
-            ("baseline", pair.baseline.text),
-            ("candidate", pair.candidate.text),
-        ):
-            self.lines.append(f"  {label:<10}{plain(text, self.width - 14)}")
-
-    def _title(self, text: str) -> None:
-        self.lines += ["", self._bold(text[: self.width])]
-
-    def _wrapped(self, text: str, indent: int = 2) -> None:
-        pad = " " * indent
-        wrapped = textwrap.wrap(plain(text), self.width, initial_indent=pad, subsequent_indent=pad)
-        self.lines += wrapped or [pad]
-
-    def _bold(self, text: str) -> str:
+    def bold(self, text: str) -> str:
         return f"\x1b[1m{text}\x1b[0m" if self.colour else text
 
-    def _paint(self, text: str, verdict: Verdict, *, bold: bool = False) -> str:
-        if not self.colour:
-            return text
-        return f"\x1b[{'1;7;' if bold else ''}{_COLOURS[verdict]}m{text}\x1b[0m"
+    def paint(self, text: str, verdict: Verdict, *, reverse: bool = False) -> str:
+        """The text in the verdict's colour; ``reverse`` fills its background."""
+        style = ("1;7;" if reverse else "") + _COLOURS[verdict]
+        return f"\x1b[{style}m{text}\x1b[0m" if self.colour else text
+
+    def title(self, text: str) -> str:
+        return self.bold(text[: self.width])
+
+    def lines(self, text: str, first: str = "  ", rest: str = "  ") -> list[str]:
+        return wrap(text, self.width, first=first, rest=rest)
+
+
+def _verdict(document: Document, pen: _Pen) -> list[str]:
+    head = f" {MARKS[document.verdict]} {document.verdict} "
+    run = document.run
+    lines = [
+        pen.paint(head, document.verdict, reverse=True) + f" {clip(document.code, 40)}",
+        *pen.lines(document.reason),
+        *pen.lines(f"Next: {document.advice}"),
+    ]
+    if document.rehearsal:
+        lines += [pen.bold(line) for line in pen.lines(f"REHEARSAL: {REHEARSAL}")]
+    return [
+        *lines,
+        "",
+        *pen.lines(_basis(document)),
+        *pen.lines(f"baseline {run['baseline']}; candidate {run['candidate'] or 'none'}"),
+        *(line for note in document.notes for line in pen.lines(f"Note: {note}")),
+    ]
+
+
+def _basis(document: Document) -> str:
+    run, gateway = document.run, document.gateway
+    rests = f"Rests on {count(document.ledger.get('scored', 0))} scored pairs over {span(document.span_s)}"
+    mirrored = f"{count(gateway['mirrored'])} mirrored{share(document)}" if gateway else ""
+    passed = f"{count(gateway['passed'])} requests passed, {mirrored}; " if gateway else ""
+    state = run["status"] if run["ended_at"] else f"{run['status']}, judged at {document.judged_at}"
+    return f"{rests}; {passed}run {run['id']} ({state})"
+
+
+def _rules(document: Document, pen: _Pen) -> list[str]:
+    cells = ("RULE", "ESTIMATE", "INTERVAL", "MARGIN", "NOISE", "PAIRS")
+    title = f"{'':11}" + _row(*cells)
+    lines = [pen.title(f"{title}  REASON" if pen.width > _TABLE + 20 else title)]
+    return lines + [line for rule in document.rules for line in _rule(rule, pen)]
+
+
+def _row(name: str, estimate: str, ends: str, margin: str, noise: str, pairs: str) -> str:
+    return f"{name:<15}{estimate:>9} {ends:>18}{margin:>9}{noise:>9}{pairs:>7}"
+
+
+def _rule(rule: RuleResult, pen: _Pen) -> list[str]:
+    """One line a rule; the reason behind it where it fits, else below. A kept promise needs none: its line says it."""
+    word = f"{MARKS[rule.verdict]} {rule.verdict}"
+    row = _row(
+        rule.rule if rule.required else f"({rule.rule})"[:15],
+        quantity(rule.estimate, rule.unit, signed=True),
+        interval(rule),
+        quantity(rule.margin, rule.unit),
+        quantity(rule.noise, rule.unit, signed=True),
+        count(rule.pairs),
+    )
+    line = pen.paint(f"{word:<11}", rule.verdict) + row
+    reason = plain(rule.reason)
+    if 11 + columns(row) + 2 + columns(reason) <= pen.width:
+        return [f"{line}  {reason}"]
+    return [line] if rule.verdict is Verdict.GO else [line, *pen.lines(reason, " " * 11, " " * 11)]
+
+
+def _latency(document: Document, pen: _Pen) -> list[str]:
+    rows = [_distribution(document, metric) for metric in METRICS]
+    title = f"  {'LATENCY':<11}{'p50':<18}{'p95':<18}{'p99':<18}requests"
+    lines = [pen.title(title), *(row for row in rows if row)]
+    return [*lines, "  baseline \u2192 candidate, answered requests"] if any(rows) else []
+
+
+def _distribution(document: Document, metric: str) -> str:
+    arms = [latency(document, metric, arm) for arm in (Arm.BASELINE, Arm.CANDIDATE)]
+    if not any(arms):
+        return ""
+    values = zip(*map(_values, arms), strict=True)
+    requests = " \u2192 ".join(dict.fromkeys(count(arm.requests) if arm else "0" for arm in arms))
+    return f"  {METRICS[metric]:<11}{''.join(f'{from_to(*pair):<18}' for pair in values)}{requests}"
+
+
+def _values(arm: Latency | None) -> list[float | None]:
+    return [level.value_s for level in arm.quantiles] if arm else [None] * 3
+
+
+def _ledger(document: Document, pen: _Pen) -> list[str]:
+    answers, repeats = document.compared, counted(document.repeats, without="")
+    lines = [pen.title("  WHERE REQUESTS WENT")]
+    if document.gateway:
+        lines += pen.lines(_sum(document.gateway, "passed"))
+    lines += pen.lines(_sum(document.ledger, "dispatched"))
+    if document.not_recorded:
+        lines += pen.lines(f"{count(document.not_recorded)} mirrored requests are not in the store")
+    if answers["pairs"]:
+        lines += pen.lines(_sum(answers, "pairs", "answers"))
+    if repeats:
+        lines += pen.lines(f"baseline repeats: {_repeats(document.repeats)}")
+    if any(document.retried.values()):
+        lines += pen.lines(
+            "retried: " + ", ".join(f"{count(n)} {arm}" for arm, n in document.retried.items())
+        )
+    return lines
+
+
+def _sum(parts: dict[str, int], total: str, name: str = "") -> str:
+    found = ", ".join(counted(parts, without=total))
+    return f"{count(parts.get(total, 0))} {name or total}" + (f": {found}" if found else "")
+
+
+def _repeats(repeats: dict[str, int]) -> str:
+    asked = [f"{count(repeats[name])} {name}" for name in ("answered", "failed") if repeats.get(name)]
+    skipped = [
+        f"{count(n)} skipped ({name.removeprefix('skipped.').replace('_', ' ')})"
+        for name, n in repeats.items()
+        if n and name.startswith("skipped.")
+    ]
+    return ", ".join([*asked, *skipped]) or "none"
+
+
+def _checks(document: Document, pen: _Pen) -> list[str]:
+    failed = [check for check in document.checks if not check.passed]
+    if not failed:
+        return []
+    lines = [pen.title(f"  FAILED CHECKS ({len(failed)} of {len(document.checks)})")]
+    for check in failed:
+        lines += pen.lines(check.message, f"  \u2717 {check.code:<20} ", " " * 25)
+    return lines
+
+
+def _causes(document: Document, pen: _Pen) -> list[str]:
+    if not document.causes:
+        return []
+    lines = [pen.title(f"  {'CAUSES':<8}{'REQUESTS':>8}")]
+    for cause in document.causes[:_CAUSES]:
+        head = f"  {cause.severity:<8}{count(cause.count):>8}  "
+        text = f"{cause.category}: {plain(cause.message, 300)} (example {plain(cause.example, 40)})"
+        lines += pen.lines(text, head, " " * 20)
+        lines += [" " * 20 + clip(cause.evidence, pen.width - 20)] if cause.evidence else []
+    if (more := len(document.causes) - _CAUSES) > 0:
+        lines.append(f"{'':20}and {more} more causes")
+    return lines
+
+
+def _pairs(document: Document, pen: _Pen) -> list[str]:
+    if not document.worst:
+        return []
+    lines = [
+        pen.title(
+            f"  WORST PAIRS ({min(_PAIRS, len(document.worst))} of {len(document.worst)} in the report)"
+        )
+    ]
+    for pair in document.worst[:_PAIRS]:
+        lines += _pair(pair, pen)
+    return lines
+
+
+def _pair(pair: Shown, pen: _Pen) -> list[str]:
+    found = ", ".join(dict.fromkeys(finding.category for finding in pair.findings)) or "answers"
+    excess = "" if pair.excess_s is None else f", end to end {quantity(pair.excess_s, 's', signed=True)}"
+    return [
+        "  " + clip(f"{pair.id}  {found} {pair.severity}{excess}", pen.width - 2),
+        *_shown(
+            (
+                ("asked", pair.prompt),
+                ("baseline", _side(pair.baseline)),
+                ("candidate", _side(pair.candidate)),
+            ),
+            pen,
+        ),
+    ]
+
+
+def _side(side: Side) -> str:
+    cut = "\u2026" if side.skipped else ""
+    return f"[{side.outcome}, {quantity(side.e2e_s, 's')}] {cut}{side.text or NOTHING}"
+
+
+def _shown(texts: Iterable[tuple[str, str]], pen: _Pen) -> Sequence[str]:
+    return [f"    {label:<11}{clip(text, pen.width - 15)}" for label, text in texts]

@@ -1,61 +1,129 @@
-"""Numbers and texts as people read them, for every renderer."""
+"""Numbers and names as people read them, for every renderer."""
 
 from __future__ import annotations
 
-import unicodedata
-
+from replay.exchange import Arm
+from reports.document import Document, Latency
 from reports.judgement import RuleResult, Verdict
 
 MARKS = {Verdict.GO: "\u2713", Verdict.ROLLBACK: "\u2717", Verdict.HOLD: "\u25a0"}
 """A sign beside each verdict, so that colour is never the only one."""
 
 NOTHING = "\u2013"
+"""In place of a number that there is not."""
 
-TITLES = {
+REHEARSAL = "The policy is shortened for a rehearsal: this verdict says nothing about production."
+
+_TITLES = {
     "errors": "Errors",
     "timeouts": "Timeouts",
+    "disagreement": "Different answers above the noise floor",
     "slow_share": "Slower than the baseline's p99",
     "latency_median": "End to end, median",
     "latency_p95": "End to end, p95",
     "ttft_median": "TTFT, median",
     "ttft_p95": "TTFT, p95",
-    "disagreement": "Different answers above the noise floor",
+}
+METRICS = {"ttft": "TTFT", "itl": "ITL", "e2e": "end to end"}
+_PLACES = {
+    "scored": "scored",
+    "not_final": "perhaps still in flight",
+    "warm_up": "in the warm-up",
+    "not_comparable": "not comparable",
+    "client_left": "the client left",
+    "breaker_open": "withheld by the circuit breaker",
+    "mirror_dropped": "dropped by the mirror",
+    "not_sent": "not sent",
+    "mirrored": "mirrored",
+    "not_eligible": "not a mirrored path",
+    "not_sampled": "not sampled",
+    "stateful": "lean on server state",
+    "not_json": "not JSON",
+    "too_large": "too large",
+    "incomplete": "arrived incomplete",
+    "paused": "mirroring was stopped",
+    "queue_full": "queue full",
+    "mirror_down": "mirror down",
+    "tap_failed": "defect of the tap",
+    "undecided": "not decided yet",
+    "alike": "alike",
+    "different": "different",
+    "not_scored": "not scored",
 }
 
 
 def title(rule: str) -> str:
     """A rule's name for people."""
-    return TITLES.get(rule, rule)
+    return _TITLES.get(rule, rule)
+
+
+def place(code: str) -> str:
+    """Where a request went, for people."""
+    return _PLACES.get(code) or code.removeprefix("skipped.").replace("_", " ")
+
+
+def count(value: int) -> str:
+    """With a comma at the thousands."""
+    return f"{value:,}"
+
+
+def counted(parts: dict[str, int], *, without: str) -> list[str]:
+    """Each part that is not 0, the largest first: ``22 in the warm-up``."""
+    found = sorted(
+        ((n, code) for code, n in parts.items() if n and code != without), key=lambda part: -part[0]
+    )
+    return [f"{count(n)} {place(code)}" for n, code in found]
 
 
 def quantity(value: float | None, unit: str, *, signed: bool = False) -> str:
-    """A share as percentage, seconds as milliseconds or seconds; an en dash for None."""
+    """A share as percentage, seconds as milliseconds (from 10 s on as seconds); an en dash for None."""
     if value is None:
         return NOTHING
-    sign = "+" if signed and value > 0 else ""
-    if unit == "share":
-        return f"{sign}{value * 100:.2f} %"
-    if abs(value) >= 10:
-        return f"{sign}{value:.1f} s"
-    places = 2 if abs(value) < 0.001 else 1 if abs(value) < 0.1 else 0
-    return f"{sign}{value * 1000:.{places}f} ms"
+    scale, places, symbol = _scale(value, unit)
+    return f"{_number(value * scale, places, signed=signed)} {symbol}"
 
 
 def interval(rule: RuleResult) -> str:
-    """The two ends; an end that the data cannot bound is infinite."""
-    low = "-\u221e" if rule.low is None else quantity(rule.low, rule.unit, signed=True)
-    high = "\u221e" if rule.high is None else quantity(rule.high, rule.unit, signed=True)
-    return NOTHING if rule.low is None and rule.high is None else f"{low} to {high}"
+    """The two ends in one unit; an end that the data cannot bound is infinite."""
+    if rule.low is None and rule.high is None:
+        return NOTHING
+    largest = max(abs(end) for end in (rule.low, rule.high) if end is not None)
+    scale, places, symbol = _scale(largest, rule.unit)
+    low = "-\u221e" if rule.low is None else _number(rule.low * scale, places, signed=True)
+    high = "+\u221e" if rule.high is None else _number(rule.high * scale, places, signed=True)
+    return f"{low} to {high} {symbol}"
+
+
+def from_to(baseline: float | None, candidate: float | None) -> str:
+    """Two latencies of the two arms in one unit, baseline first."""
+    if baseline is None or candidate is None:
+        return f"{quantity(baseline, 's')} \u2192 {quantity(candidate, 's')}"
+    scale, places, symbol = _scale(max(baseline, candidate), "s")
+    old, new = (_number(value * scale, places) for value in (baseline, candidate))
+    return f"{old} \u2192 {new} {symbol}"
+
+
+def _scale(value: float, unit: str) -> tuple[float, int, str]:
+    if unit == "share":
+        return 100, 2 if abs(value) < 1 else 0, "%"
+    size = abs(value)
+    if size >= 10:
+        return 1, 1, "s"
+    return 1000, 2 if size < 0.001 else 1 if size < 0.1 else 0, "ms"
+
+
+def _number(value: float, places: int, *, signed: bool = False) -> str:
+    text = f"{value:+,.{places}f}" if signed else f"{value:,.{places}f}"
+    return text.lstrip("+-") if not text.strip("+-0.,") else text
 
 
 def span(seconds: float) -> str:
-    """A duration in its two largest units."""
+    """A duration for people: two or three digits and one unit."""
     if seconds < 120:
         return f"{seconds:.0f} s"
-    minutes, hours, days = seconds / 60, seconds / 3600, seconds / 86_400
-    if minutes < 120:
-        return f"{minutes:.0f} min"
-    return f"{hours:.1f} h" if hours < 48 else f"{days:.1f} days"
+    if seconds < 7_200:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h" if seconds < 172_800 else f"{seconds / 86_400:.1f} days"
 
 
 def moment(at: str) -> str:
@@ -63,13 +131,13 @@ def moment(at: str) -> str:
     return at.replace("T", " ").replace("Z", " UTC")
 
 
-def plain(text: str, limit: int = 2_000) -> str:
-    """A text that cannot act: no control, format or surrogate characters (ANSI escapes, right-to-left overrides, NUL)."""
-    shown = "".join(_harmless(char) for char in text[:limit])
-    return shown + ("\u2026" if len(text) > limit else "")
+def latency(document: Document, metric: str, arm: Arm) -> Latency | None:
+    """The latencies of one metric of one arm; ``None`` when it has no value."""
+    found = (one for one in document.latency if one.metric == metric and one.arm == arm and one.samples)
+    return next(found, None)
 
 
-def _harmless(char: str) -> str:
-    if char in "\n\t":
-        return " "
-    return "\ufffd" if unicodedata.category(char) in ("Cc", "Cf", "Cs", "Co", "Cn") else char
+def share(document: Document) -> str:
+    """The configured share, or nothing."""
+    percent = document.run["percent"]
+    return "" if percent is None else f" ({percent:g} % configured)"

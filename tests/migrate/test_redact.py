@@ -200,3 +200,21 @@ def test_the_conversation_is_not_stored_as_it_was_sampled() -> None:
 def test_an_observation_without_an_answer_passes() -> None:
     bare = dataclasses.replace(observation(), answer=None, raw=None)
     assert redactor().observation(bare) == bare
+
+
+@pytest.mark.parametrize("depth", [1, 100, 199, 250, 1_000, 5_000])
+def test_nesting_of_any_depth_hides_the_key_and_never_raises(depth: int) -> None:
+    body = b'{"a":' * depth + b'"sk-proj-a1B2c3D4e5F6g7H8i9J0"' + b"}" * depth
+    asked, changed = Redactor(Redact(), b"salt").request(request("r", at=1.0, body=body))
+    assert changed and b"sk-proj" not in asked.body
+
+
+def test_json_within_strings_within_json_hides_the_key_and_never_raises() -> None:
+    text = "sk-proj-a1B2c3D4e5F6g7H8i9J0"
+    for _ in range(8):
+        value: Any = text
+        for _ in range(120):
+            value = {"b": value}
+        text = orjson.dumps(value).decode()
+        asked, changed = Redactor(Redact(), b"salt").request(request("r", at=1.0, body=text.encode()))
+        assert changed and b"sk-proj" not in asked.body

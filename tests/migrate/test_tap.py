@@ -43,7 +43,7 @@ def offered(tap: Tap, body: object, *, path: str = CHAT, method: str = "POST") -
     ticket = tap.admit(method, path, HEADERS)
     if ticket is not None:
         ticket.body = body if isinstance(body, bytes) else json.dumps(body).encode()
-        ticket.sent(monotonic())
+        ticket.sent_at = monotonic()
         ticket.offer()
     return ticket
 
@@ -69,6 +69,9 @@ def question(text: str = "hi", **more: object) -> dict[str, object]:
         ("not_json", CHAT, b"[1]"),
         ("not_json", CHAT, b""),
         ("not_json", CHAT, b"\x1f\x8b\x08"),
+        ("mirrored", CHAT, b'{"a":' + b"[" * 199 + b"]" * 199 + b"}"),
+        ("not_json", CHAT, b'{"a":' + b"[" * 200 + b"]" * 200 + b"}"),
+        ("not_json", CHAT, b'{"a":' + b"[" * 5_000 + b"]" * 5_000 + b"}"),
         ("stateful", CHAT, question(previous_response_id="r")),
     ],
 )

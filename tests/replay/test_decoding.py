@@ -240,3 +240,21 @@ def test_nan_in_logprobs_does_not_lose_the_chunk() -> None:
 @given(st.binary(max_size=400), st.sampled_from([SSE, JSON_TYPE, ()]), st.sampled_from(list(Ending)))
 def test_no_bytes_make_it_raise(data: bytes, headers: tuple[tuple[str, str], ...], ending: Ending) -> None:
     seen(recording([data[:100], data[100:]], headers=headers, ending=ending))
+
+
+def test_parallel_calls_of_an_unstreamed_answer_need_no_index() -> None:
+    calls = [{"id": i, "function": {"name": i, "arguments": "{}"}} for i in ("x", "y")]
+    body = orjson.dumps(
+        {"choices": [{"index": 0, "message": {"tool_calls": calls}, "finish_reason": "tool_calls"}]}
+    )
+    got = seen(recording([body], headers=JSON_TYPE))
+    assert got.answer is not None and got.answer.oddities == ()
+    assert [call.name for call in got.answer.first.tool_calls] == ["x", "y"]
+
+
+@pytest.mark.parametrize("depth", [150, 300, 1_000, 100_000])
+def test_nesting_of_any_depth_is_an_answer_or_a_malformed_one(depth: int) -> None:
+    call = '{"function":{"name":"f","arguments":' + "[" * depth + "]" * depth + "}}"
+    body = '{"choices":[{"index":0,"message":{"tool_calls":[' + call + "]}}]}"
+    got = seen(recording([body.encode()], headers=JSON_TYPE))
+    assert got.outcome is (Outcome.OK if depth == 150 else Outcome.PROTOCOL_ERROR)

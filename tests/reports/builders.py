@@ -151,9 +151,7 @@ def from_items(
 ) -> Document:
     """The document on items whose exchanges are not at hand."""
     run = facts(policy, **more)
-    judgement = judge(
-        [one.pair for one in items], policy, now=run.judged_at, final=run.ended_at is not None
-    )
+    judgement = judge([one.pair for one in items], policy, now=run.judged_at, final=run.ended_at is not None)
     return build(judgement, items, run, counters=counters or {}, shown=shown)
 
 

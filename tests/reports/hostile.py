@@ -4,7 +4,7 @@ from __future__ import annotations
 
 HOSTILE = {
     "script": "<script>alert(1)</script>",
-    "attribute": "\" onmouseover=\"alert(1)\" x='",
+    "attribute": '" onmouseover="alert(1)" x=\'',
     "closing": "</p></td></table></article></style><h1>GO</h1>",
     "comment": "--><!-- ]]> <![CDATA[",
     "template": "{{ 7 * 7 }} {% raw %} ${7*7} #{7}",

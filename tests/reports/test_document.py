@@ -146,6 +146,8 @@ def test_advice_to_wait_is_given_only_while_waiting_can_help(code: str) -> None:
 
 
 @pytest.mark.parametrize("verdict", [Verdict.ROLLBACK, Verdict.HOLD])
-@pytest.mark.parametrize("code", ["errors", "halt", "disagreement", "ttft_p95", "unscored", "sample_ratio", "new"])
+@pytest.mark.parametrize(
+    "code", ["errors", "halt", "disagreement", "ttft_p95", "unscored", "sample_ratio", "new"]
+)
 def test_any_verdict_but_go_keeps_production_on_the_baseline(verdict: Verdict, code: str) -> None:
     assert advice(verdict, code, ended=True).startswith("Keep production on the baseline")

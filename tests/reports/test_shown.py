@@ -28,7 +28,7 @@ def test_each_cause_is_shown_before_any_is_shown_twice() -> None:
     many = [exchange(n, "It costs 1.", "It costs 2.") for n in range(40)]
     rare = [exchange(50, failed="no"), exchange(51, "Yes, you may go.", "")]
     first = [n for n in ids([*many, *rare]) if n in ("r00050", "r00051")]
-    assert len(first) == 2 and len(ids([*many, *rare])) == WORST - 0
+    assert len(first) == 2 and len(ids([*many, *rare])) == WORST
 
 
 def test_slow_pairs_lead_when_the_verdict_rests_on_latency() -> None:

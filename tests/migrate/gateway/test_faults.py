@@ -97,6 +97,7 @@ async def test_a_connection_closed_while_idle_costs_no_client_an_error() -> None
             await peer.send(chat())
             assert await asyncio.wait_for(peer.reader.readexactly(len(OK)), 2) == OK
         assert backend.connections == 3
+        running.gateway.settle()
         assert running.tap.counters["retried"] == 1
         assert running.tap.counters["mirrored"] == 3
         assert running.tap.counters["gateway_errors"] == 0
@@ -203,6 +204,7 @@ async def test_a_client_that_leaves_while_it_waits_cancels_the_call(request_: by
         await asyncio.wait_for(backend.gone.wait(), 1)
         assert running.tap.counters["client_left"] == 1
         assert running.gateway.open == 0
+        running.gateway.settle()
         assert not running.messages or ending(running) is Ending.CLIENT_LEFT
 
 

@@ -72,6 +72,7 @@ def answered(status: int = 200, head_s: float = 0.01, body: bytes = CHAT_ANSWER)
 async def rig(
     tmp_path: Path, url: str, baseline: str = "http://127.0.0.1:9", **config: Any
 ) -> AsyncIterator[Rig]:
+    counted = config.pop("counted", None)
     sections = {
         "baseline": {"kind": "vllm", "url": baseline},
         "candidate": {"kind": "vllm", "url": url, **config.pop("candidate", {})},
@@ -85,7 +86,7 @@ async def rig(
         async with Client() as client:
             redactor = Redactor(settings.redact, b"0123456789abcdef")
             yield Rig(
-                mirror=Mirror(settings, client=client, redactor=redactor, writer=writer),
+                mirror=Mirror(settings, client=client, redactor=redactor, writer=writer, counted=counted),
                 store=store,
                 run=run,
                 writer=writer,
@@ -196,6 +197,30 @@ async def test_the_kill_switch_cancels_copies_in_flight_at_once(tmp_path: Path) 
         exchanges = await under.finish()
     assert candidates(exchanges) == {("not_sent", "paused"): 2}
     assert all(exchange.baseline is not None for exchange in exchanges)
+
+
+async def test_a_message_that_cannot_be_handled_ends_no_other_copy(tmp_path: Path) -> None:
+    async with acting(saying(reply(CHAT_ANSWER))) as url, rig(tmp_path, url) as under:
+        under.admit("bad", body=b"{")  # the gateway lets no such request through
+        under.admit("good")
+        await under.settled()
+        exchanges = {exchange.request.id: exchange for exchange in await under.finish()}
+    assert under.mirror.counters["mirror_failed"] == 1
+    assert exchanges["good"].candidate is not None and exchanges["bad"].candidate is None
+
+
+async def test_a_mirror_that_goes_on_with_a_run_goes_on_counting(tmp_path: Path) -> None:
+    before = {"admitted": 3, "copies": 2, "not_sent.breaker_open": 1, "passed": 7}
+    async with acting(saying(reply(CHAT_ANSWER))) as url, rig(tmp_path, url, counted=before) as under:
+        under.admit("a")
+        await under.settled()
+        await under.finish()
+        counters = under.store.counters(under.run)
+    assert counters == {
+        "admitted": 4,
+        "copies": 3,
+        "not_sent.breaker_open": 1,
+    }  # "passed" is the gateway's own
 
 
 async def test_copies_in_flight_at_the_end_are_not_lost(tmp_path: Path) -> None:

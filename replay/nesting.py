@@ -1,0 +1,32 @@
+"""How deep JSON may be nested. Pure.
+
+``orjson`` reads 1,024 levels and writes 254, and recursion over a value ends at about 300: what is deeper than ``MAX_DEPTH`` is
+refused where it is read, so that no later step can fail on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+MAX_DEPTH = 200
+
+
+def too_deep(value: Any) -> bool:
+    """Whether objects and arrays are nested in ``value`` by more than ``MAX_DEPTH`` levels."""
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        level = [
+            child
+            for node in level
+            if isinstance(node, dict | list)
+            for child in _children(node)
+            if isinstance(child, dict | list)
+        ]
+        if not level:
+            return False
+    return True
+
+
+def _children(node: dict[str, Any] | list[Any]) -> Iterable[Any]:
+    return node.values() if isinstance(node, dict) else node

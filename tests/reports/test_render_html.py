@@ -1,0 +1,203 @@
+"""The HTML file: self-contained, accessible, and the same facts as the document."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections import Counter
+from html.parser import HTMLParser
+from importlib.resources import files
+
+import pytest
+
+from reports.document import Document
+from reports.render.drawing import BAR_WIDTH, MARGIN, ZERO, bar
+from reports.render.html import parted, render_html
+from reports.render.words import MARKS
+from tests.reports.builders import COUNTERS, alike, document, exchange, from_pairs, slow, wrong
+from tests.reports.made import QUICK, same
+
+_VOID = {"meta", "br", "path", "rect", "circle"}
+
+
+class Page(HTMLParser):
+    """Elements with their attributes, in order; fails on one that is not closed."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.text: list[str] = []
+        self.open: list[str] = []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        if tag not in _VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag, tag
+
+    def handle_data(self, data: str) -> None:
+        if not self.open or self.open[-1] != "style":
+            self.text.append(data)
+
+    @property
+    def words(self) -> str:
+        return " ".join(" ".join(self.text).split()).replace("\u00a0", " ").replace("\u2212", "-")
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.elements if name == tag]
+
+
+@pytest.fixture(scope="module", params=["go", "rollback", "slow", "hold"])
+def made(request: pytest.FixtureRequest) -> Document:
+    exchanges = {"go": alike, "rollback": wrong, "slow": slow, "hold": list}[request.param]()
+    return document(exchanges, counters=COUNTERS)
+
+
+@pytest.fixture(scope="module")
+def page(made: Document) -> Page:
+    return Page(render_html(made))
+
+
+def test_loads_and_runs_nothing(made: Document, page: Page) -> None:
+    tags = Counter(tag for tag, _ in page.elements)
+    assert not tags.keys() & {"script", "link", "img", "iframe", "object", "form", "base", "audio", "video"}
+    for _, attributes in page.elements:
+        assert not attributes.keys() & {"style", "src", "srcset", "action"}
+        assert not [name for name in attributes if name.startswith("on")]
+        assert (attributes.get("href") or "#").startswith("#")
+    assert not re.search(r"url\(|@import|@font-face", render_html(made))
+
+
+def test_the_content_policy_allows_its_own_style_sheet_and_nothing_else(made: Document, page: Page) -> None:
+    policy = next(m["content"] for m in page.all("meta") if m.get("http-equiv") == "Content-Security-Policy")
+    (style,) = re.findall(r"<style>(.*?)</style>", render_html(made), re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    assert policy == f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+
+
+def test_the_verdict_is_the_first_thing_in_words_and_sign(made: Document, page: Page) -> None:
+    at = page.words.index(f"{MARKS[made.verdict]} {made.verdict} {made.reason}", 20)
+    assert at < 250 and page.words.index(made.advice) < at + 600
+
+
+def test_has_what_a_screen_reader_needs(page: Page) -> None:
+    assert page.all("html")[0]["lang"] == "en"
+    assert len(page.all("h1")) == 1 and len(page.all("main")) == 1
+    ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    assert {link["href"] for link in page.all("a")} <= {f"#{name}" for name in ids}
+    assert len(page.all("caption")) == len(page.all("table"))
+    for image in page.all("svg"):
+        assert image.get("aria-hidden") == "true" or (image.get("role") == "img" and image.get("aria-label"))
+    assert page.all("a")[0]["class"] == "skip"
+
+
+def test_every_rule_shows_its_numbers_and_reason(made: Document, page: Page) -> None:
+    for rule in made.rules:
+        assert " ".join(rule.reason.split()) in page.words
+        assert rule.method in page.words
+    assert len([row for row in page.all("tr") if "-row" in (row.get("class") or "")]) == len(made.rules)
+
+
+def test_latency_is_drawn_for_each_metric_with_a_text_alternative() -> None:
+    page = Page(render_html(document(slow())))
+    drawings = [image["aria-label"] for image in page.all("svg") if image.get("role") == "img"]
+    assert len(drawings) == 3
+    assert all("p50" in (words or "") and "→" in (words or "") for words in drawings)
+    arms = [
+        path["class"]
+        for path in page.all("path")
+        if "curve s-" in (path.get("class") or "") and "V" in (path["d"] or "")
+    ]
+    assert Counter(arms) == {"curve s-baseline": 3, "curve s-candidate": 3, "curve s-baseline_repeat": 3}
+
+
+def test_without_latency_there_is_no_empty_chart(page: Page) -> None:
+    assert "<figure" not in render_html(from_pairs([]))
+
+
+def test_every_bar_has_no_difference_and_the_margin_at_the_same_place(made: Document) -> None:
+    for rule in made.rules:
+        drawn = bar(rule)
+        if drawn is not None:
+            assert (drawn.zero, drawn.margin) == (ZERO, MARGIN)
+            assert 0 <= drawn.low <= drawn.high <= BAR_WIDTH
+
+
+def test_a_pair_stands_side_by_side_with_the_difference_marked() -> None:
+    made = document([exchange(0, "It costs 42 euros in all.", "It costs 24 euros in all.")], QUICK)
+    assert parted(made.worst[0]) == {
+        "baseline": ("It costs ", "42", " euros in all."),
+        "candidate": ("It costs ", "24", " euros in all."),
+    }
+    text = render_html(made)
+    assert "It costs <mark>42</mark> euros" in text
+    assert text.index("<mark>42</mark>") < text.index("<mark>24</mark>")
+
+
+@pytest.mark.parametrize(
+    ("baseline", "candidate"),
+    [("same", "same"), ("a b a", "a b a b a"), ("x", "x y"), ("", "x"), ("p q", "r s")],
+)
+def test_the_parts_of_a_pair_make_up_its_texts(baseline: str, candidate: str) -> None:
+    pair = document([exchange(0, baseline, candidate, slower_s=2.0)], QUICK).worst[0]
+    parts = parted(pair)
+    assert ("".join(parts["baseline"]), "".join(parts["candidate"])) == (
+        pair.baseline.text,
+        pair.candidate.text,
+    )
+
+
+def test_a_rehearsal_and_notes_are_marked() -> None:
+    text = render_html(from_pairs(same(3), notes=("no model here",)))
+    assert "Rehearsal." in text and "no model here" in text
+
+
+def test_every_definition_stands_in_the_file(made: Document, page: Page) -> None:
+    for word, meaning in made.definitions.items():
+        assert word in page.words and meaning in page.words
+
+
+def _themes() -> list[dict[str, str]]:
+    style = (files("reports") / "templates" / "report.css").read_text(encoding="utf-8")
+    light, dark = (
+        dict(re.findall(r"--([a-z-]+):(#[0-9a-f]{6})", block))
+        for block in style.split("@media (prefers-color-scheme: dark)", 1)
+    )
+    return [light, dark]
+
+
+def _contrast(one: str, other: str) -> float:
+    def luminance(colour: str) -> float:
+        parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    dark, light = sorted((luminance(one), luminance(other)))
+    return (light + 0.05) / (dark + 0.05)
+
+
+@pytest.mark.parametrize("theme", _themes(), ids=["light", "dark"])
+def test_text_has_contrast_of_level_aa(theme: dict[str, str]) -> None:
+    grounds = {
+        "page": ("ink", "soft", "go", "back", "hold"),
+        "card": ("ink", "soft"),
+        "go-tint": ("ink", "go"),
+        "back-tint": ("ink", "back"),
+        "hold-tint": ("ink", "hold"),
+        "mark": ("ink",),
+    }
+    for ground, inks in grounds.items():
+        for ink in inks:
+            assert _contrast(theme[ground], theme[ink]) >= 4.5, (ground, ink)
+    for line in ("base", "cand", "back"):
+        assert _contrast(theme["page"], theme[line]) >= 3, line
