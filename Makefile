@@ -58,7 +58,7 @@ bench-workload: .venv/.demo .venv-vllm/.ready ## real arrival times and prompts 
 	@PYTHON=$(PYTHON) scripts/vllm-env
 
 test-vllm: .venv/.dev .venv-vllm/.ready ## the gateway in front of a real vLLM on the CPU (builds .venv-vllm, about 4 GB)
-	@$(BIN)/python -m pytest tests/vllm --override-ini addopts="-ra -p no:randomly" --override-ini timeout=300
+	@$(BIN)/python -m pytest tests/vllm --capture=no --override-ini addopts="-ra -p no:randomly" --override-ini timeout=150
 
 lock: .venv/.dev ## move requirements.lock to today's versions
 	@scripts/lock

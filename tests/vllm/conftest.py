@@ -78,6 +78,20 @@ def shadowing(folder: Path, *, baseline: str, candidate: str, policy: str = "") 
     assert code == 0, (folder / "shadow.log").read_text()
 
 
+@contextmanager
+def simulator() -> Iterator[str]:
+    """``migrate simulate`` as a real process that answers for the tiny model."""
+    port = _free_port()
+    command = [sys.executable, "-m", "migrate", "simulate", "--port", str(port), "--model", MODEL]
+    process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
+    try:
+        assert process.stderr is not None and str(port) in process.stderr.readline()
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        process.terminate()
+        process.communicate(timeout=20)
+
+
 def _ready(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
     for _ in range(300):
         assert process.poll() is None, log.read_text()

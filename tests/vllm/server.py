@@ -13,6 +13,7 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 ROOT = Path(__file__).parents[2]
 HOME = ROOT / ".venv-vllm"
@@ -35,6 +36,18 @@ def vllm_servers(count: int, logs: Path) -> Iterator[list[str]]:
             _stop(process)
 
 
+def raw(url: str, path: str, body: bytes, method: str = "POST") -> bytes:
+    """The answer exactly as it comes from the socket, framing included."""
+    parts = urlsplit(url)
+    head = f"{method} {path} HTTP/1.1\r\nHost: tide.test\r\nContent-Type: application/json\r\nConnection: close\r\n"
+    with socket.create_connection((parts.hostname, parts.port), timeout=60) as sock:
+        sock.sendall(head.encode() + f"Content-Length: {len(body)}\r\n\r\n".encode() + body)
+        pieces = []
+        while piece := sock.recv(65_536):
+            pieces.append(piece)
+    return b"".join(pieces)
+
+
 def _start(port: int, log: Path) -> subprocess.Popen[bytes]:
     if not (HOME / ".ready").exists():
         raise RuntimeError("there is no .venv-vllm; make it with: make test-vllm")
@@ -42,7 +55,7 @@ def _start(port: int, log: Path) -> subprocess.Popen[bytes]:
         "-m",
         "vllm.entrypoints.cli.main",
         "serve",
-        str(HOME / "tiny-model"),
+        "tiny-model",
         "--served-model-name",
         MODEL,
     ]
@@ -71,6 +84,7 @@ def _start(port: int, log: Path) -> subprocess.Popen[bytes]:
             stdout=out,
             stderr=out,
             env=environment,
+            cwd=HOME,
             start_new_session=True,
         )
 
