@@ -74,9 +74,9 @@ def _quantile(ordered: Floats, level: float, alpha: float, units: int) -> Quanti
 def _clustered_interval(ordered: Floats, level: float, alpha: float, units: int) -> tuple[float, float]:
     """The interval's ranks for ``units`` samples, as shares of all values."""
     fewest, most = quantile_ranks(units, level, alpha)
-    per_unit = ordered.size / units
-    low = float(ordered[math.floor((fewest - 1) * per_unit)]) if fewest > 0 else -math.inf
-    return low, float(ordered[math.ceil((most + 1) * per_unit) - 1]) if most < units else math.inf
+    size = ordered.size
+    low = float(ordered[(fewest - 1) * size // units]) if fewest > 0 else -math.inf
+    return low, float(ordered[-(-(most + 1) * size // units) - 1]) if most < units else math.inf
 
 
 def _finite(value: float) -> float | None:

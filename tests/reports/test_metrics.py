@@ -66,3 +66,12 @@ class TestDistributions:
         pairs = same(50, candidate=answer(itl_s=(0.01, 0.02, 0.03)))
         itl = next(o for o in distributions(pairs) if (o.metric, o.arm) == ("itl", Arm.CANDIDATE))
         assert (itl.requests, itl.samples, itl.quantiles[0].value) == (50, 150, 0.02)
+
+
+def test_every_number_of_requests_and_values_has_an_interval_within_the_values():
+    """Also where size / units * units is more than size in floating point."""
+    values = np.arange(40_000, dtype=float)
+    for units in range(500, 1_000):
+        for size in range(35 * units, 35 * units + 20, 3):
+            (one,) = quantiles(values[:size], [0.99], units=units)
+            assert one.low <= one.value <= (size if one.high is None else one.high)
