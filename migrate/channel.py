@@ -2,15 +2,19 @@
 
 Production and validation live in two processes, so that nothing the mirror does (decoding, redaction, a flooding
 candidate, a full disk) can take time from a client's answer. The gateway never waits for the channel: what does not fit
-into its buffer is dropped and counted. Both ends are ours and joined by a private socket pair, hence pickle.
+into its buffer is dropped and counted. The mirror trusts the gateway and gets pickles. The gateway does not trust the mirror,
+which reads what a candidate sends: all it takes from there is a JSON object.
 """
 
 from __future__ import annotations
 
 import pickle
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
+
+import orjson
 
 from replay.exchange import Recording, Request
 
@@ -21,12 +25,10 @@ _LENGTH = struct.Struct("!I")
 class Admitted:
     """Gateway to mirror: this request was sampled; its copy should leave now.
 
-    ``request`` holds no credentials: the gateway removed them. ``wanted`` is the share of the hash space below which
-    the request fell (0 to 1), from which the mirror also draws baseline repeats.
+    ``request`` holds no credentials: the gateway removed them.
     """
 
     request: Request
-    wanted: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,34 +63,57 @@ class MirrorStatus:
     values: dict[str, Any]
 
 
-Message = Admitted | Answered | Counted | Control | MirrorStatus
+Message = Admitted | Answered | Counted | Control
 
 
-def encode(message: Message) -> bytes:
-    """One frame: a length of four bytes, then the pickled message."""
-    data = pickle.dumps(message, protocol=5)
+def encode(message: Message | MirrorStatus) -> bytes:
+    """One frame: a length of four bytes, then a status as JSON, or any other message pickled."""
+    data = (
+        orjson.dumps(message.values)
+        if isinstance(message, MirrorStatus)
+        else pickle.dumps(message, protocol=5)
+    )
     return _LENGTH.pack(len(data)) + data
 
 
-class Frames:
-    """Cuts a byte stream into messages, however it is fragmented."""
+def status(frame: memoryview) -> MirrorStatus:
+    """What the gateway reads. Raises ValueError on anything but a JSON object."""
+    values = orjson.loads(frame)
+    if not isinstance(values, dict):
+        raise ValueError("a status is a JSON object")  # noqa: TRY004 - what came is wrong, not its type
+    return MirrorStatus(values=values)
 
-    __slots__ = ("_buffer",)
 
-    def __init__(self) -> None:
+def message(frame: memoryview) -> Message:
+    """What the mirror reads."""
+    found: Message = pickle.loads(frame)
+    return found
+
+
+M = TypeVar("M")
+
+
+class Frames(Generic[M]):
+    """Cuts a byte stream into messages, however it is fragmented; ``read`` makes one of a frame."""
+
+    __slots__ = ("_buffer", "_read")
+
+    def __init__(self, read: Callable[[memoryview], M]) -> None:
         self._buffer = bytearray()
+        self._read = read
 
-    def feed(self, data: bytes) -> list[Message]:
+    def feed(self, data: bytes) -> list[M]:
         """The messages completed by ``data``, in order."""
         self._buffer += data
-        messages: list[Message] = []
+        messages: list[M] = []
         at = 0
         while len(self._buffer) - at >= _LENGTH.size:
             (length,) = _LENGTH.unpack_from(self._buffer, at)
             end = at + _LENGTH.size + length
             if len(self._buffer) < end:
                 break
-            messages.append(pickle.loads(memoryview(self._buffer)[at + _LENGTH.size : end]))
+            with memoryview(self._buffer) as whole, whole[at + _LENGTH.size : end] as frame:
+                messages.append(self._read(frame))
             at = end
         if at:
             del self._buffer[:at]

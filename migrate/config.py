@@ -56,6 +56,10 @@ def _http_url(value: str) -> str:
     parts = urlsplit(value)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError(f"{value!r} is not an http:// or https:// address of a server")
+    try:
+        parts.port  # noqa: B018 - it is read to be checked
+    except ValueError:
+        raise ValueError(f"{value!r} has no valid port: 1 to 65535") from None
     if parts.username or parts.password or parts.query or parts.fragment:
         raise ValueError(
             "a backend's url holds no user, password, query or fragment; name keys with api_key_env"
@@ -144,7 +148,7 @@ class Shadow(Section):
         default="conversation", pattern=r"^(conversation|user|request|header:[A-Za-z0-9-]+)$"
     )
     repeat_baseline: Share = 0.10
-    paths: tuple[str, ...] = ("/v1/chat/completions", "/v1/completions")
+    paths: tuple[str, ...] = Field(("/v1/chat/completions", "/v1/completions"), min_length=1)
     queue: Size = 64 * 2**20
     """Bytes that may wait for the mirror; what does not fit is dropped and counted."""
     max_request: Size = 4 * 2**20
@@ -193,13 +197,34 @@ class Config(Section):
 
     @model_validator(mode="after")
     def _apart(self) -> Config:
-        if self.candidate and self.candidate.url == self.baseline.url:
+        if self.candidate and _place(self.candidate.url) == _place(self.baseline.url):
             raise ValueError(
                 "candidate.url is the baseline's own address; a backend compared with itself proves nothing"
             )
+        for name, backend in (("baseline", self.baseline), ("candidate", self.candidate)):
+            if backend is not None and _ours(backend.url, self.gateway.listen):
+                raise ValueError(f"{name}.url is gateway.listen: the gateway would ask itself, over and over")
         if self.gateway.listen == self.gateway.admin:
             raise ValueError("gateway.listen and gateway.admin are the same address")
         return self
+
+
+_HERE = ("127.0.0.1", "localhost", "::1", "0.0.0.0", "::")  # noqa: S104 - compared, not bound
+
+
+def _place(url: str) -> tuple[str, str, int, str]:
+    """Equal for addresses of one place, as far as spelling tells."""
+    parts = urlsplit(url)
+    host = (parts.hostname or "").rstrip(".")
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    return parts.scheme, "localhost" if host in _HERE else host, port, parts.path.rstrip("/")
+
+
+def _ours(url: str, listen: str) -> bool:
+    host, _, port = listen.rpartition(":")
+    _, place, at, _ = _place(url)
+    own = host.strip("[]")
+    return port == str(at) and port != "0" and (place == own or (place == "localhost" and own in _HERE))
 
 
 def load(path: str | Path) -> Config:
@@ -223,15 +248,19 @@ def parse(text: str, *, name: str = "configuration") -> Config:
     try:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
         data = yaml.safe_load(text)
+    except RecursionError:
+        raise ConfigError(f"{name}: is nested without end") from None
     except yaml.YAMLError as error:
         raise ConfigError(
             f"{name}{_mark(error)}: is not valid YAML: {getattr(error, 'problem', error)}"
         ) from None
     if node is None or not isinstance(data, dict):
         raise ConfigError(f"{name}: is empty or not a mapping; it needs at least baseline: and candidate:")
-    _refuse_duplicates(node, name)
     try:
+        _refuse_duplicates(node, name)
         return Config.model_validate(data)
+    except RecursionError:
+        raise ConfigError(f"{name}: is nested without end") from None
     except ValidationError as error:
         raise ConfigError(_explain(error, node, name)) from None
 

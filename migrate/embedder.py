@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import logging
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from importlib.util import find_spec
@@ -34,6 +36,8 @@ _OFFLINE = {
     "TOKENIZERS_PARALLELISM": "false",
 }
 """Set unless the environment says otherwise, before the libraries read them: nothing phones home."""
+
+log = logging.getLogger(__name__)
 
 Read = Callable[[str, Sequence[str]], Mapping[str, bytes]]
 """(model, text hashes) to the vectors that are known, each as little-endian float32."""
@@ -91,9 +95,32 @@ class Embedder:
         distinct = dict(zip(hashes, texts, strict=True))
         vectors: dict[str, Vectors] = {}
         for part in _slices(list(distinct), _SLICE):
-            vectors |= {name: _vector(data) for name, data in self._read(self._key, part).items()}
+            vectors |= self._known(part)
         self._fill(vectors, [name for name in distinct if name not in vectors], distinct)
         return np.stack([vectors[name] for name in hashes]) if hashes else np.zeros((0, 0), dtype=np.float32)
+
+    def _known(self, names: Sequence[str]) -> dict[str, Vectors]:
+        """Vectors from the cache. It saves time and nothing else: what cannot be read is computed again."""
+        try:
+            found = {name: _vector(data) for name, data in self._read(self._key, names).items()}
+        except Exception:
+            log.warning("the cache of vectors cannot be read; they are computed again", exc_info=True)
+            return {}
+        sizes = Counter(vector.size for vector in found.values())
+        usual = max(sizes, key=sizes.__getitem__, default=0)
+        return {
+            name: vector
+            for name, vector in found.items()
+            if vector.size == usual > 0 and np.isfinite(vector).all()
+        }
+
+    def _keep(self, vectors: Mapping[str, Vectors]) -> None:
+        try:
+            self._write(self._key, {name: vector.astype("<f4").tobytes() for name, vector in vectors.items()})
+        except Exception:
+            log.warning(
+                "the cache of vectors cannot be written; a next report computes them again", exc_info=True
+            )
 
     def _fill(self, vectors: dict[str, Vectors], unknown: list[str], texts: Mapping[str, str]) -> None:
         """Encodes what the cache did not hold; texts of like length together, so that little is padded."""
@@ -107,7 +134,7 @@ class Embedder:
                 fresh |= zip(batch, _unit(encoded), strict=True)
                 done += len(batch)
                 self._progress(done, total)
-            self._write(self._key, {name: vector.astype("<f4").tobytes() for name, vector in fresh.items()})
+            self._keep(fresh)
             vectors |= fresh
 
     def _model_loaded(self) -> Embed:
@@ -177,7 +204,7 @@ def _unit(vectors: Vectors) -> Vectors:
 
 
 def _vector(data: bytes) -> Vectors:
-    return np.frombuffer(data, dtype="<f4").astype(np.float32)
+    return np.frombuffer(data[: len(data) // 4 * 4], dtype="<f4").astype(np.float32)
 
 
 def _hash(text: str) -> str:

@@ -3,7 +3,9 @@
 What passes: any method and path; status, reason, end-to-end fields with order, duplicates and spelling; the
 content coding; every piece as it arrives; a chunked body stays chunked, with the trailers that its head announces;
 1xx heads; a body that the baseline breaks off is broken off for the client alike (closed or reset, never ended).
-What does not: protocol upgrades and CONNECT (501), chunk extensions. ``Expect: 100-continue`` is answered here.
+What does not: protocol upgrades, CONNECT and transfer codings other than ``chunked`` (501), chunk extensions, and a
+request's trailers; a request's chunked body goes on with its length when it was read whole. ``Expect: 100-continue``
+is answered here.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import logging
 from http import HTTPStatus
 from time import monotonic
 
@@ -20,8 +23,9 @@ from aiohttp.http import RawResponseMessage
 from aiohttp.streams import StreamReader
 
 from migrate.desk import Desk
+from migrate.downstream import Server
 from migrate.headers import Framing, origin_form, request_head, response_head, trailers
-from migrate.relay import ClientLeft, Exchange, framing_for, until_close
+from migrate.relay import CLIENT_SILENCE, ClientLeft, Exchange, framing_for, until_close
 from migrate.tap import Tap, Ticket
 from migrate.upstream import BaselineFailed, Call, Upstream
 from replay.exchange import Ending
@@ -38,6 +42,9 @@ _JOINED = 16 * 1024
 
 _BROKEN = (aiohttp.ClientError, aiohttp.http.HttpProcessingError, OSError)
 """What reading an answer raises when the baseline is at fault; time-outs and resets are OSError."""
+
+
+log = logging.getLogger(__name__)
 
 
 class _Sent(web.StreamResponse):
@@ -72,9 +79,9 @@ class Gateway:
         self._keep = _Sent(keep=True)
         self._close = _Sent(keep=False)
 
-    def server(self) -> web.Server:
+    def server(self) -> Server:
         """The protocol factory to listen with. A client that leaves cancels its handler at once."""
-        return web.Server(
+        return Server(
             self.handle,
             handler_cancellation=True,
             access_log=None,
@@ -116,6 +123,14 @@ class Gateway:
             if isinstance(left, asyncio.CancelledError):
                 raise
             return self._close
+        except Exception:
+            # Part of an answer may be on the wire: aiohttp's own answer to an exception would end up within it.
+            log.exception("the gateway failed on a request; its connection is closed")
+            detail = "the gateway failed"
+            self.tap.counters["gateway_errors"] += 1
+            if request.transport is not None:
+                request.transport.abort()
+            return self._close
         finally:
             self.open -= 1
             if self.closing and not self.open:
@@ -128,19 +143,17 @@ class Gateway:
         request, ticket = exchange.request, exchange.ticket
         if request.method == "CONNECT" or "websocket" in request.headers.get("Upgrade", "").lower():
             return self._error(exchange, 501, "protocol upgrades do not pass"), Ending.RESET, "refused"
+        if exchange.chunked and (refusal := _unframed(request)):
+            return self._error(exchange, *refusal), Ending.RESET, "refused"
         try:
-            await exchange.read(self._limit if ticket is not None else _REPLAYABLE)
+            await exchange.read(_REPLAYABLE if ticket is None else self._room(ticket, request))
             if ticket is not None:
-                _fill(ticket, exchange)
+                _fill(ticket, exchange, self._limit)
             call, message, payload = await self._ask(exchange)
-        except BaselineFailed as failed:
-            return self._error(exchange, failed.status, failed.message), failed.ending, failed.message
-        except web.RequestPayloadError as error:
-            return (
-                self._error(exchange, 400, f"the request's body is malformed ({error})"),
-                Ending.RESET,
-                "refused",
-            )
+            if not exchange.rest:
+                exchange.body = b""  # the question has arrived: it will not be sent again
+        except (BaselineFailed, web.RequestPayloadError) as error:
+            return self._unanswered(exchange, exchange.fault or error)
         keep = (
             request.keep_alive
             and not self.closing
@@ -149,13 +162,31 @@ class Gateway:
         ending, detail = await self._relay(exchange, call, message, payload, keep=keep)
         return self._keep if keep and ending is Ending.COMPLETE else self._close, ending, detail
 
+    def _room(self, ticket: Ticket, request: web.BaseRequest) -> int:
+        """How much of an eligible body may be held: all together, bodies take no more memory than the queue may."""
+        size = self._limit if request.content_length is None else request.content_length
+        if size <= _REPLAYABLE or size > self._limit or ticket.reserve(size):
+            return self._limit
+        ticket.refuse("queue_full")
+        return _REPLAYABLE
+
+    def _unanswered(self, exchange: Exchange, error: Exception) -> tuple[web.StreamResponse, Ending, str]:
+        """There is no answer of the baseline: ours says whose fault it was."""
+        if isinstance(error, BaselineFailed):
+            return self._error(exchange, error.status, error.message), error.ending, error.message
+        if isinstance(error, TimeoutError):
+            text = f"nothing came of the request's body for {CLIENT_SILENCE:g} s"
+            return self._error(exchange, 408, text), Ending.RESET, "refused"
+        text = f"the request's body is malformed: {error}"
+        return self._error(exchange, 400, text), Ending.RESET, "refused"
+
     async def _ask(self, exchange: Exchange) -> tuple[Call, RawResponseMessage, StreamReader]:
         """Sends the request and waits for the answer's head. A stale connection is replaced once, unseen."""
         call = await self._send(exchange, fresh=exchange.rest)
         try:
             return call, *await self._head(exchange, call)
         except _BROKEN as error:
-            if exchange.rest or not call.stale:
+            if exchange.rest or not call.stale or isinstance(error, TimeoutError):
                 raise self.baseline.explain(error) from error
         call.close()
         self.tap.counters["retried"] += 1
@@ -170,7 +201,8 @@ class Gateway:
         request, ticket = exchange.request, exchange.ticket
         head = request_head(
             request.method.encode(),
-            self.baseline.prefix + origin_form(request.raw_path.encode("utf-8", "surrogateescape")),
+            self.baseline.prefix
+            + origin_form(request.raw_path.encode("utf-8", "surrogateescape"), request.method.encode()),
             exchange.raw,
             host=self.baseline.host,
             length=exchange.length(),
@@ -180,9 +212,12 @@ class Gateway:
         parts = (head + body,) if len(body) <= _JOINED else (head, body)
         if ticket is not None:
             ticket.sent_at = monotonic()
-        call = exchange.call = await self.baseline.call(parts, bodiless=request.method == "HEAD", fresh=fresh)
+        call = exchange.call = await self.baseline.call(
+            parts, bodiless=request.method == "HEAD", fresh=fresh, more=exchange.rest
+        )
         if exchange.rest:
-            exchange.pump = asyncio.get_running_loop().create_task(exchange.upload(call))
+            upload = exchange.upload(call, self.baseline.total)
+            exchange.pump = asyncio.get_running_loop().create_task(upload)
         if ticket is not None:
             ticket.sent_at = call.sent_at
             self._desk.put(ticket)
@@ -200,6 +235,11 @@ class Gateway:
                 break
             if message.code != 100 and exchange.request.version >= (1, 1):
                 exchange.write(_answer_head(message, Framing.NONE))
+            call.wire.start_timeout()  # the parser stopped it at the end of that head
+        if message.headers.get("Transfer-Encoding", "chunked").lower() != "chunked":
+            raise BaselineFailed(
+                502, Ending.RESET, f"baseline {self.baseline.url} used a transfer coding that does not pass"
+            )
         if not payload.is_eof():
             call.limit_silence(self.baseline.total)
         if exchange.ticket is not None:
@@ -224,19 +264,23 @@ class Gateway:
         try:
             await (exchange.pass_chunks if chunked else exchange.pass_bytes)(head, payload)
         except _BROKEN as error:
-            return self._cut(exchange, call, error)
+            exchange.flush(payload, chunked=chunked)
+            return self._cut(exchange, call, error, framing)
         if call.wire.lost is not None and until_close(message):
-            return self._cut(exchange, call, call.wire.lost)
+            return self._cut(exchange, call, call.wire.lost, framing)
         if chunked:
             exchange.write(b"0\r\n%b\r\n" % (trailers(call.wire.tail) if call.wire.keep_tail else b""))
         if exchange.pump is None or exchange.pump.done():
             call.release()
         return Ending.COMPLETE, ""
 
-    def _cut(self, exchange: Exchange, call: Call, error: BaseException) -> tuple[Ending, str]:
-        """The baseline broke off its answer: so does ours, in the same way, without an end."""
+    def _cut(
+        self, exchange: Exchange, call: Call, error: BaseException, framing: Framing
+    ) -> tuple[Ending, str]:
+        """The baseline broke off its answer: so does ours, in the same way, without an end. Where a close would be the end,
+        it is a reset."""
         self.tap.counters["cut_short"] += 1
-        if isinstance(call.wire.lost, ConnectionResetError):
+        if framing is Framing.UNTIL_CLOSE or isinstance(call.wire.lost, ConnectionResetError):
             exchange.reset()
         ending = Ending.TIMEOUT if isinstance(error, TimeoutError) else Ending.RESET
         return ending, str(error) or type(error).__name__
@@ -256,10 +300,20 @@ class Gateway:
         return self._keep if keep else self._close
 
 
-def _fill(ticket: Ticket, exchange: Exchange) -> None:
-    """The body was read: the tap may have it, unless there is more than may be held."""
+def _unframed(request: web.BaseRequest) -> tuple[int, str] | None:
+    """Why the body's end cannot be told the same way on both hops (RFC 9112, section 6.1)."""
+    if request.version < (1, 1):
+        return 400, "HTTP/1.0 has no transfer codings"
+    if [value.strip().lower() for value in request.headers.getall("Transfer-Encoding")] != ["chunked"]:
+        return 501, "transfer codings other than chunked do not pass"
+    return None
+
+
+def _fill(ticket: Ticket, exchange: Exchange, limit: int) -> None:
+    """The body was read: the tap may have it, unless there is more than may be held, or it is still on its way."""
     if exchange.rest:
-        ticket.refuse("too_large")
+        size = exchange.request.content_length or len(exchange.body)
+        ticket.refuse("too_large" if size > limit else "incomplete")
     else:
         ticket.body = exchange.body
 

@@ -6,6 +6,7 @@ Fields keep their order, duplicates and spelling. Hop-by-hop fields are those of
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from enum import Enum
 
@@ -17,13 +18,19 @@ RawHeaders = Iterable[tuple[bytes, bytes]]
 _HOP_BY_HOP = frozenset(
     {b"connection", b"keep-alive", b"proxy-connection", b"te", b"transfer-encoding", b"upgrade"}
 )
+_TRAILERS = re.compile(
+    rb"\r\n0+[ \t]*(?:;[^\r\n]*)?\r\n((?:[!#$%&'*+.^_`|~0-9A-Za-z-]+:[^\r\n]*\r\n)*)\r\n\Z"
+)
+"""The last chunk, with any extension, and the field lines after it (RFC 9112, section 7.1.2)."""
 _NEVER_NAMED = frozenset({b"host", b"content-length", b"authorization"})
 """A ``Connection`` field that names these is an attack or a mistake: dropping them would change the message."""
 
 _KEPT_EXACT = frozenset(
     {"accept", "content-type", "content-encoding", "user-agent", "x-request-id", "traceparent", "tracestate"}
 )
-_KEPT_PREFIXES = ("openai-", "x-session", "x-conversation", "x-stainless-")
+_KEPT_PREFIXES = ("openai-", "x-session", "x-conversation")
+_KEPT_PARAMETERS = frozenset({"api-version", "api_version", "beta", "model", "version"})
+_SECRET_WORDS = ("token", "key", "secret", "auth", "password", "cookie", "credential")
 
 
 class Framing(Enum):
@@ -95,25 +102,28 @@ def response_head(
     return b"\r\n".join(lines) + b"\r\n\r\n"
 
 
-def origin_form(target: bytes) -> bytes:
-    """The path and query of a request target: ``http://host/a?b`` becomes ``/a?b``; all else stays as it was sent."""
+def origin_form(target: bytes, method: bytes = b"") -> bytes:
+    """The path and query of a request target: ``http://host/a?b`` becomes ``/a?b``; all else stays as it was sent.
+
+    ``OPTIONS`` of a host without a path is ``*`` (RFC 9112, section 3.2.4).
+    """
     if target[:1] == b"/" or b"://" not in target:
         return target
     rest = target.partition(b"://")[2]
     cut = min((at for at in (rest.find(b"/"), rest.find(b"?")) if at >= 0), default=-1)
     if cut < 0:
-        return b"/"
+        return b"*" if method == b"OPTIONS" else b"/"
     return rest[cut:] if rest[cut : cut + 1] == b"/" else b"/" + rest[cut:]
 
 
 def trailers(tail: bytes) -> bytes:
     """The trailer section that ends a chunked message, without its final empty line; empty when there is none.
 
-    ``tail`` is the end of the message as received. A trailer line always holds a colon, so the last line that is a
-    bare ``0`` is the last chunk.
+    ``tail`` is the end of the message as received. Data that looks like a last chunk is followed by the end of its chunk,
+    which is no field line, so only the real one is followed by nothing but fields.
     """
-    _, found, section = (b"\r\n" + tail).rpartition(b"\r\n0\r\n")
-    return section.removesuffix(b"\r\n") if found and section.endswith(b"\r\n") else b""
+    found = _TRAILERS.search(b"\r\n" + tail)
+    return found[1] if found else b""
 
 
 def decoded(raw: RawHeaders) -> Headers:
@@ -130,27 +140,17 @@ def for_mirror(raw: RawHeaders, *, also: str = "") -> Headers:
 
 
 def without_credentials(target: str) -> str:
-    """A path and query for the mirror: parameters that carry keys are left out."""
+    """A path and query for the mirror: an allow-list, because a key may have any name."""
     path, mark, query = target.partition("?")
     if not mark:
         return target
-    kept = [
-        part
-        for part in query.split("&")
-        if part.partition("=")[0].lower().replace("-", "_") not in _SECRET_PARAMETERS
-    ]
+    kept = [part for part in query.split("&") if part.partition("=")[0].lower() in _KEPT_PARAMETERS]
     return f"{path}?{'&'.join(kept)}" if kept else path
 
 
 def _kept(name: str, also: str) -> bool:
-    return (
-        name in _KEPT_EXACT or name.startswith(_KEPT_PREFIXES) or (name == also and name not in _CREDENTIALS)
-    )
-
-
-_CREDENTIALS = frozenset(
-    {"authorization", "proxy-authorization", "cookie", "api-key", "x-api-key", "x-goog-api-key"}
-)
-_SECRET_PARAMETERS = frozenset(
-    {"key", "api_key", "apikey", "token", "access_token", "auth", "authorization", "password", "sig"}
-)
+    if name in _KEPT_EXACT:
+        return True
+    if any(word in name for word in _SECRET_WORDS):
+        return False
+    return name.startswith(_KEPT_PREFIXES) or name == also

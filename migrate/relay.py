@@ -20,6 +20,12 @@ from migrate.headers import Framing
 from migrate.tap import Ticket
 from migrate.upstream import Call
 
+CLIENT_SILENCE = 300.0
+"""Seconds that a client may leave between two pieces of its request's body."""
+
+PATIENCE = 1.0
+"""Seconds for a body to arrive whole. A slower one goes on piece by piece, so that the baseline may answer before its end."""
+
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 
 
@@ -33,7 +39,7 @@ class Exchange:
     ``rest``: more of the body is to come than was read. ``chunked``: the client frames its body in chunks.
     """
 
-    __slots__ = ("body", "call", "chunked", "pump", "raw", "request", "rest", "ticket")
+    __slots__ = ("body", "call", "chunked", "fault", "pump", "raw", "request", "rest", "ticket")
 
     def __init__(self, request: web.BaseRequest, ticket: Ticket | None) -> None:
         self.request = request
@@ -44,6 +50,8 @@ class Exchange:
         self.chunked = "Transfer-Encoding" in request.headers
         self.call: Call | None = None
         self.pump: asyncio.Task[None] | None = None
+        self.fault: Exception | None = None
+        """Why the client's body could not be read to its end: RequestPayloadError or TimeoutError."""
 
     def write(self, data: bytes) -> None:
         """Queues bytes for the client. Raises ClientLeft."""
@@ -61,7 +69,10 @@ class Exchange:
                 raise ClientLeft from None
 
     async def read(self, limit: int) -> None:
-        """Reads the body; what is longer than ``limit`` bytes is left for ``upload``."""
+        """Reads the body; what is longer than ``limit`` bytes, or takes longer than ``PATIENCE``, is left for ``upload``.
+
+        Raises RequestPayloadError when it is malformed.
+        """
         payload = self.request.content
         if payload.at_eof():
             return
@@ -76,10 +87,13 @@ class Exchange:
             return
         pieces: list[bytes] = []
         size = 0
-        while not (payload.at_eof() or self.rest):
-            pieces.append(await payload.readany())
-            size += len(pieces[-1])
-            self.rest = size > limit
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(None if payload.is_eof() else PATIENCE):
+                while not (payload.at_eof() or self.rest):
+                    pieces.append(await payload.readany())
+                    size += len(pieces[-1])
+                    self.rest = size > limit
+        self.rest = self.rest or not payload.at_eof()
         self.body = b"".join(pieces)
 
     def length(self) -> int | None:
@@ -88,26 +102,37 @@ class Exchange:
             return None if self.rest else len(self.body)
         return self.request.content_length
 
-    async def upload(self, call: Call) -> None:
-        """Passes on a body that was not read whole, as it arrives and no faster than the baseline takes it."""
+    async def upload(self, call: Call, silence: float) -> None:
+        """Passes on a body that was not read whole, as it arrives and no faster than the baseline takes it.
+
+        ``silence``: seconds that the baseline may take no more of it.
+        """
         writer = StreamWriter(call.wire, asyncio.get_running_loop())
         payload = self.request.content
         piece = self.body
         try:
             while piece or not payload.at_eof():
                 if piece:
-                    await writer.write(chunk(piece) if self.chunked else piece)
-                    await writer.drain()
-                piece = await payload.readany()
+                    async with asyncio.timeout(silence):
+                        await writer.write(chunk(piece) if self.chunked else piece)
+                        await writer.drain()
+                try:
+                    piece = await _piece(payload)
+                except (web.RequestPayloadError, TimeoutError) as error:
+                    self.fault = error
+                    raise
             if self.chunked:
                 await writer.write(b"0\r\n\r\n")
             call.wire.start_timeout()
         except Exception as error:  # noqa: BLE001 - whichever side failed, the reader of the answer is told
-            if not call.wire.received:
+            if call.wire.received:  # an answer is on its way to a question that nobody finished
+                call.close()
+            else:
                 call.wire.set_exception(aiohttp.ClientOSError(str(error)))
 
     async def pass_chunks(self, head: bytes, payload: StreamReader) -> None:
-        """The head, then the answer chunk by chunk, as the baseline cut it. The end is left to write."""
+        """The head, then the answer chunk by chunk, as the baseline cut it (one that spans reads goes in pieces).
+        The end is left to write."""
         self.write(head)
         while True:
             data, ended = await payload.readchunk()
@@ -126,6 +151,12 @@ class Exchange:
             if data:
                 self._pass(data, data)
                 await self.drain()
+
+    def flush(self, payload: StreamReader, *, chunked: bool) -> None:
+        """What had arrived when the answer broke off, which aiohttp's reader withholds once it knows of the break."""
+        with contextlib.suppress(ClientLeft):
+            if data := payload._read_nowait(-1):  # noqa: SLF001 - there is no public way
+                self._pass(data, chunk(data) if chunked else data)
 
     def _pass(self, data: bytes, framed: bytes) -> None:
         """The client first; then the recording, with the time at which the piece came."""
@@ -152,6 +183,11 @@ class Exchange:
             self.pump.cancel()
         if self.call is not None:
             self.call.close()
+
+
+async def _piece(payload: StreamReader) -> bytes:
+    async with asyncio.timeout(CLIENT_SILENCE):
+        return await payload.readany()
 
 
 def chunk(data: bytes) -> bytes:

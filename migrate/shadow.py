@@ -11,6 +11,7 @@ import contextlib
 import errno
 import gc
 import os
+import resource
 import secrets
 import signal
 import socket
@@ -26,6 +27,7 @@ from aiohttp import web
 from migrate import __version__, admin
 from migrate.channel import Counted
 from migrate.config import Config
+from migrate.downstream import Server
 from migrate.errors import ConfigError
 from migrate.gateway import Gateway
 from migrate.supervisor import Mirror, Say
@@ -35,6 +37,8 @@ from migrate.upstream import Upstream
 FLUSH = 30.0
 """Seconds that the mirror gets to write what it holds when a run ends."""
 
+_FILES = 1_048_576
+_FEW_FILES = 4_096
 _COUNT_EVERY = 2.0
 _PROGRESS_EVERY = 10.0
 _REACHABLE_FOR = 1.0
@@ -114,8 +118,22 @@ def execute(run: Run, say: Say) -> int:
     ``say`` takes lines for the person who watches. Raises ConfigError before anything listens, and MirrorFailed when
     the store cannot be opened.
     """
+    _raise_file_limit(say)
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         return runner.run(_execute(run, say))
+
+
+def _raise_file_limit(say: Say) -> None:
+    """Each request in hand takes two connections; the usual soft limit of 1,024 files would end at 500 streams."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = _FILES if hard == resource.RLIM_INFINITY else min(_FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    if most < _FEW_FILES:
+        say(
+            f"warning: this process may open {most} files, enough for about {most // 2 - 32} requests at once"
+        )
 
 
 async def _execute(run: Run, say: Say) -> int:
@@ -179,17 +197,16 @@ async def _serve(
     tell(_summary(gateway.tap.counters))
 
 
-async def _drain(
-    gateway: Gateway, server: web.Server, listener: asyncio.Server, grace: float, say: Say
-) -> None:
+async def _drain(gateway: Gateway, server: Server, listener: asyncio.Server, grace: float, say: Say) -> None:
     """No new connections; open requests get ``grace`` seconds; what is left then is cut."""
     listener.close()
     gateway.closing = True
-    server.pre_shutdown()
+    server.close_idle()
     if gateway.open:
         say(f"stopping: {gateway.open} open requests get {grace:g} s to finish (Ctrl-C again stops at once)")
     if not await gateway.finish(grace):
         say(f"{gateway.open} requests did not finish in time and are cut")
+    server.pre_shutdown()
     await server.shutdown(0.1)
     gateway.settle()
 

@@ -15,7 +15,7 @@ from asyncio.subprocess import PIPE, Process
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
-from migrate.channel import Control, Frames, Message, MirrorStatus, encode
+from migrate.channel import Control, Frames, Message, MirrorStatus, encode, status
 from migrate.errors import MigrateError
 
 NICENESS = 10
@@ -41,16 +41,19 @@ class _Link(asyncio.Protocol):
 
     def __init__(self, heard: Callable[[MirrorStatus], None]) -> None:
         self.transport: asyncio.Transport | None = None
-        self._frames = Frames()
+        self._frames = Frames(status)
         self._heard = heard
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
-        for message in self._frames.feed(data):
-            if isinstance(message, MirrorStatus):
+        try:
+            for message in self._frames.feed(data):
                 self._heard(message)
+        except ValueError:
+            if self.transport is not None:
+                self.transport.close()  # whoever speaks there is not our mirror
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.transport = None
@@ -152,9 +155,13 @@ class Mirror:
         ours, theirs = socket.socketpair()
         with theirs:
             words = [word.format(fd=theirs.fileno()) for word in self._command]
-            process = self._process = await asyncio.create_subprocess_exec(
-                *words, stdin=PIPE, stderr=PIPE, pass_fds=[theirs.fileno()], start_new_session=True
-            )
+            try:
+                process = self._process = await asyncio.create_subprocess_exec(
+                    *words, stdin=PIPE, stderr=PIPE, pass_fds=[theirs.fileno()], start_new_session=True
+                )
+            except OSError:
+                ours.close()
+                raise
         with contextlib.suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, process.pid, NICENESS)
         _, self._link = await loop.create_unix_connection(lambda: _Link(self._heard), sock=ours)
@@ -189,7 +196,13 @@ class Mirror:
         """What the mirror says on standard error: kept until it is ready, passed on afterwards."""
         if process.stderr is None:
             return
-        while line := await process.stderr.readline():
+        while True:
+            try:
+                line = await process.stderr.readline()
+            except ValueError:  # a line beyond the reader's limit
+                continue
+            if not line:
+                return
             text = line.decode(errors="replace").rstrip()
             if text:
                 self._last_line = text
@@ -215,7 +228,7 @@ class Mirror:
             try:
                 await self._spawn()
                 self._say("the mirror is up again")
-            except MirrorFailed as failed:
+            except (MirrorFailed, OSError) as failed:
                 self._say(f"the mirror did not come up: {failed}")
 
 

@@ -22,6 +22,14 @@ from replay.exchange import JSON, Ending, Headers, Recording, Request
 from replay.nesting import too_deep
 from replay.recorder import Recorder
 
+COPY = "X-LLM-Migrate-Copy"
+"""Marks copies: a copy that comes back to a gateway is never copied again."""
+
+_COPY = COPY.lower().encode()
+_SMALL = 64 * 1024
+_MOST_CONTAINERS = 20_000
+_MOST_ITEMS = 300_000
+
 log = logging.getLogger("migrate")
 
 OUTCOMES = (
@@ -69,7 +77,6 @@ class Tap:
         self.sink = sink
         self.mirroring = True
         self.counters: dict[str, int] = dict.fromkeys((*EVENTS, *OUTCOMES), 0)
-        self.limit = shadow.max_request
         self._paths = frozenset(shadow.paths)
         self._by_header = shadow.sample_by.startswith("header:")
         self._header = shadow.sample_by.removeprefix("header:").lower() if self._by_header else ""
@@ -78,7 +85,7 @@ class Tap:
     def admit(self, method: str, target: str, raw: RawHeaders) -> Ticket | None:
         """Called when a head has been read. ``None`` when the request is already counted as not mirrored."""
         self.counters["passed"] += 1
-        outcome = self._refusal(method, target)
+        outcome = self._refusal(method, target) or ("not_eligible" if _is_copy(raw) else None)
         if outcome:
             self.counters[outcome] += 1
             return None
@@ -128,6 +135,7 @@ class Ticket:
         "_asked_at",
         "_head",
         "_recorder",
+        "_reserved",
         "_size",
         "_tap",
         "_wanted",
@@ -148,6 +156,7 @@ class Ticket:
         self.body = b""
         self.decided = False
         self._wanted = True
+        self._reserved = 0
         self.sent_at: float | None = None
         """Reading of the monotonic clock when the request last went to the baseline; ``None`` before."""
         self.at_desk = False
@@ -163,6 +172,13 @@ class Ticket:
     def recording(self) -> bool:
         """Whether the answer is, or may yet be, wanted."""
         return self._wanted
+
+    def reserve(self, size: int) -> bool:
+        """Reserves memory for the request's body until it is decided. False when there is none."""
+        if not self._tap.hold(size):
+            return False
+        self._reserved += size
+        return True
 
     def refuse(self, outcome: str) -> None:
         """Not mirrored, for a reason that the gateway saw. Nothing happens once it is decided."""
@@ -185,6 +201,9 @@ class Ticket:
 
     def _count(self, outcome: str) -> None:
         self.decided = True
+        self.body = b""
+        self._tap.let_go(self._reserved)
+        self._reserved = 0
         self._tap.counters[outcome] += 1
 
     def _drop(self) -> None:
@@ -198,28 +217,40 @@ class Ticket:
         tap = self._tap
         if not tap.mirroring:
             return "paused"
+        if intricate(self.body):
+            return "too_large"
         body = parsed(self.body)
         if body is None:
             return "not_json"
         request_id = os.urandom(16).hex()
         conversation = digest(tap.key(self.raw, body, request_id))
-        wanted = position(conversation)
-        if wanted >= tap.shadow.percent:
+        if position(conversation) >= tap.shadow.percent:
             return "not_sampled"
         if stateful_reason(body):
             return "stateful"
         self.request_id, self._asked_at = request_id, _epoch(self.sent_at)
         request = tap.request(self, request_id, conversation, at=self._asked_at)
-        return tap.sink(Admitted(request=request, wanted=wanted)) or "mirrored"
+        return tap.sink(Admitted(request=request)) or "mirrored"
 
     def head(self, at: float, status: int, raw: RawHeaders) -> None:
-        """The baseline's head arrived."""
+        """The baseline's head arrived. Never raises."""
         self._head = (at, status, raw)
 
     def feed(self, at: float, data: bytes) -> None:
-        """A piece of the baseline's body arrived. Beyond a bound the recording is given up and its memory freed."""
+        """A piece of the baseline's body arrived. Beyond a bound the recording is given up and its memory freed.
+
+        Never raises.
+        """
         if not self._wanted:
             return
+        try:
+            self._feed(at, data)
+        except Exception:
+            log.exception("the tap failed on an answer; its recording is lost")
+            self._tap.counters["answers_dropped"] += 1
+            self._drop()
+
+    def _feed(self, at: float, data: bytes) -> None:
         recorder = self._recorder or self._begin(self._tap.shadow.max_answer)
         if self._tap.hold(len(data)):
             self._size += len(data)
@@ -264,6 +295,17 @@ class Ticket:
 def _epoch(at: float | None) -> float:
     """The epoch time of a reading of the monotonic clock; now when there is none."""
     return time.time() - (time.monotonic() - at if at is not None else 0.0)
+
+
+def _is_copy(raw: RawHeaders) -> bool:
+    return any(name.lower() == _COPY for name, _ in raw)
+
+
+def intricate(body: bytes) -> bool:
+    """Whether looking through a body could take the event loop tens of milliseconds; every other takes few."""
+    if len(body) <= _SMALL:
+        return False
+    return body.count(b"{") + body.count(b"[") > _MOST_CONTAINERS or body.count(b",") > _MOST_ITEMS
 
 
 def parsed(body: bytes) -> JSON | None:

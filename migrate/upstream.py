@@ -26,7 +26,9 @@ from replay.exchange import Ending
 KEEP_ALIVE = 3.0
 """Seconds that an idle connection is reused: less than the 5 s after which vLLM and uvicorn close theirs."""
 
-_RACE = 1.0
+_RACE = 0.25
+"""Seconds, a few round trips, within which a reset says that the server had closed the connection before it read our request."""
+
 _HEAD_LIMIT = 64 * 1024
 _TAIL = 16 * 1024
 
@@ -45,6 +47,7 @@ class Wire(ResponseHandler):
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(loop)
         self.calls = 0
+        self.busy = False
         self.received = False
         self.lost: BaseException | None = None
         self.keep_tail = False
@@ -53,9 +56,14 @@ class Wire(ResponseHandler):
     def begin(self) -> None:
         """A new call starts on this connection."""
         self.calls += 1
+        self.busy = True
         self.received, self.keep_tail, self.tail = False, False, b""
 
     def data_received(self, data: bytes) -> None:
+        """What comes when nobody asked is nobody's answer (RFC 9112, section 9.2): the connection is given up."""
+        if not self.busy:
+            self.close()
+            return
         if data:
             self.received = True
             self.tail = (self.tail + data)[-_TAIL:] if self.keep_tail else data
@@ -85,8 +93,8 @@ class Call:
     def stale(self) -> bool:
         """The server closed an idle connection as we picked it up: it had answered before and sent nothing since.
 
-        Sending the request again is then safe: it went into a connection that its reader had given up. That shows
-        within a round trip; a server that took the request and dies over it later is not asked twice.
+        That shows within a few round trips, and as a closed connection, never as silence. What is left of the risk that
+        RFC 9110, section 9.2.2, warns of: a server that reads the request and dies over it within that time is asked twice.
         """
         return self.reused and not self.wire.received and monotonic() - self.sent_at < _RACE
 
@@ -104,10 +112,14 @@ class Call:
     def release(self) -> None:
         """The answer was read to its end; the connection may serve another call."""
         self.wire.tail = b""
+        self.wire.busy = False
         self._connection.release()
 
     def close(self) -> None:
-        """Drops the call and its connection at once. Does nothing after ``release``."""
+        """Drops the call and its connection at once, unsent bytes too. Does nothing after ``release``."""
+        if self.wire.busy:
+            self.wire.busy = False
+            self.wire.abort()
         self._connection.close()
 
 
@@ -133,9 +145,12 @@ class Upstream:
         self._pooled = _connector(loop, force_close=False)
         self._fresh = _connector(loop, force_close=True)
 
-    async def call(self, parts: tuple[bytes, ...], *, bodiless: bool, fresh: bool = False) -> Call:
+    async def call(
+        self, parts: tuple[bytes, ...], *, bodiless: bool, fresh: bool = False, more: bool = False
+    ) -> Call:
         """Sends head and body on a pooled connection, or on one of its own.
 
+        ``more``: the body goes on after ``parts``; the server may be silent for as long as it has not got all of it.
         ``bodiless``: a HEAD request, whose answer has no body whatever its head says. Raises BaselineFailed when there
         is no connection to be had.
         """
@@ -157,12 +172,14 @@ class Upstream:
         if transport is not None:
             for part in parts:
                 transport.write(part)
-            wire.start_timeout()
+            if not more:
+                wire.start_timeout()
         return call
 
     async def _connect(self, connector: aiohttp.TCPConnector) -> Any:
         try:
-            return await connector.connect(self._address, [], self._timeout)
+            async with asyncio.timeout(self._timeout.sock_connect):  # the resolver has no limit of its own
+                return await connector.connect(self._address, [], self._timeout)
         except (aiohttp.ClientError, OSError) as error:
             raise self._unreachable(error) from error
 

@@ -20,6 +20,8 @@ from replay.recorder import Recorder
 
 _KEEP_ALIVE_S = 3.0
 """Shorter than the 5 s after which vLLM and TensorRT-LLM close an idle connection."""
+_RACE_S = 0.25
+"""A reset within this time, a few round trips, says that an idle connection had been closed before our request was read."""
 _LINGER_S = 1.0
 """A server may leave the socket open after ``[DONE]``; the answer is whole by then."""
 
@@ -85,7 +87,8 @@ class Client:
             ending, detail = _broken(error)
         recorder = read.recorder(start if mark.sent_at is None else mark.sent_at)
         recording = recorder.end(time.monotonic(), ending, detail)
-        return recording, mark.reused and ending is Ending.RESET and recording.status is None
+        stale = mark.reused and ending is Ending.RESET and recording.status is None
+        return recording, stale and recording.ended_at - recording.sent_at < _RACE_S
 
 
 class _Read:

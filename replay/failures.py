@@ -99,7 +99,14 @@ def body_failure(envelope: JSON, status: int | None) -> Failure:
     message = error_message(envelope) or "error without a message"
     inner = envelope.get("error")
     code = inner.get("code") if isinstance(inner, dict) else envelope.get("code")
-    stated = int(code) if isinstance(code, int | str) and str(code).isdigit() else 500
+    stated = (
+        int(code)
+        if isinstance(code, int | str)
+        and str(code)[:4].isascii()
+        and str(code)[:4].isdigit()
+        and len(str(code)) == 3
+        else 500
+    )
     error_class = class_of(stated, message, envelope)
     return Failure(
         outcome=Outcome.HTTP_ERROR,

@@ -37,7 +37,7 @@ NOT_MIRRORED = (
 """What else than ``mirrored`` becomes of a request that passed the gateway."""
 
 _REPEATS = "repeats_skipped."
-_NOT_COUNTS = frozenset({"mirror_ppm"})
+_NOT_COUNTS = frozenset({"mirror_ppm", "tokens"})
 
 DEFINITIONS = {
     "TTFT": "request sent to the first chunk that carries a non-empty token of content, reasoning or tool arguments; "
@@ -169,7 +169,7 @@ def build(
 ) -> Document:
     """Puts a document together; ``shown`` are the pairs to print in full, in order."""
     pairs = [item.pair for item in items]
-    traffic = {name: count for name, count in sorted(counters.items()) if name not in _NOT_COUNTS}
+    traffic = {name: count for name, count in sorted(counters.items()) if name.split(".")[0] not in _NOT_COUNTS}
     return Document(
         verdict=judgement.verdict,
         code=judgement.code,

@@ -27,6 +27,8 @@ SAMPLED = ("mirrored", "stateful", "queue_full", "mirror_down")
 _HALT_BLOCK_S = 300.0
 _HALT_BLOCK_SHARE = 0.5
 _SAMPLE_ALPHA = 1e-4
+_FEW_LOST = 10
+"""Requests on their way into the store while a report is made."""
 _MOST_NOT_COMPARABLE = 0.5
 
 
@@ -69,6 +71,26 @@ def _mirror_sent_nothing(facts: Facts) -> Check:
     if not sent:
         message = f"{passed:,} requests passed and no copy reached the candidate: is the mirror on, and does it match any path?"
     return Check(code="mirror_sent_nothing", passed=bool(sent) or not passed, message=message)
+
+
+def _not_counted(facts: Facts) -> Check | None:
+    """A gateway ran, and its counts of what it passed are gone: nothing says how much is missing."""
+    if "mirror_ppm" not in facts.counters or "passed" in facts.counters:
+        return None
+    return Check(
+        code="not_counted", passed=False, message="the gateway's counters are missing from the store"
+    )
+
+
+def _not_recorded(facts: Facts) -> Check | None:
+    """Requests that were handed to the mirror and are not in the store: lost with whatever they would have shown."""
+    mirrored = facts.counters.get("mirrored", 0)
+    if not mirrored:
+        return None
+    lost = max(0, mirrored - len(facts.ledger.columns))
+    most = max(_FEW_LOST, math.floor((1 - facts.policy.minimum_coverage) * mirrored))
+    message = f"{lost:,} of {mirrored:,} mirrored requests were not recorded, at most {most:,} may be"
+    return Check(code="not_recorded", passed=lost <= most, message=message)
 
 
 def _no_data(facts: Facts) -> Check:
@@ -223,6 +245,8 @@ _CHECKS: tuple[Callable[[Facts], Check | None], ...] = (
     _nothing_required,
     _mirror_sent_nothing,
     _no_data,
+    _not_counted,
+    _not_recorded,
     _not_final,
     _warm_up,
     _nothing_compared,

@@ -45,7 +45,10 @@ def init(
         candidate_kind=candidate_kind,
     )
     parse(text, name=str(file))
-    file.write_text(text, encoding="utf-8")
+    try:
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"{file} cannot be written: {error.strerror}") from None
     click.echo(f"wrote {file}; next: migrate shadow --config {file} --percent 10", err=True)
 
 

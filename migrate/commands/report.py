@@ -114,7 +114,7 @@ def _document(
         task = progress.add_task("comparing answers", total=None)
         embed, notes = embedder(
             store,
-            _model(config, run),
+            _model(config if explicit else None, run),
             lambda what, done, total: progress.update(task, description=what, completed=done, total=total),
         )
         return make_report(store, run, policy=policy, now=time.time(), embed=embed, notes=notes)
@@ -156,15 +156,26 @@ def _emit(document: Document, form: str, target: Path | None) -> None:
         click.echo(_terminal(document) if form == "terminal" else RENDERERS[form](document), nl=False)
         return
     text = render_terminal(document, width=120) if form == "terminal" else RENDERERS[form](document)
+    try:
+        _write(target.resolve(), text)
+    except OSError as error:
+        raise ConfigError(f"--output {target}: cannot be written: {error.strerror}") from None
+    click.echo(f"wrote {target}", err=True)
+
+
+def _write(target: Path, text: str) -> None:
+    """A file whole or not at all; a pipe or device as it is."""
+    if target.exists() and not target.is_file():
+        target.write_text(text, encoding="utf-8")
+        return
     whole = target.with_name(f".{target.name}.part")
     whole.write_text(text, encoding="utf-8")
     whole.replace(target)
-    click.echo(f"wrote {target}", err=True)
 
 
 def _terminal(document: Document) -> str:
     """The screen for where it goes; what its encoding does not know becomes ``?``, and no verdict depends on it."""
-    colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
     width = min(120, shutil.get_terminal_size((100, 24)).columns)
     text = render_terminal(document, width=width, colour=colour)
     encoding = sys.stdout.encoding or "utf-8"

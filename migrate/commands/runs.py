@@ -3,21 +3,32 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from pathlib import Path
 
 import click
 import orjson
 
+from migrate.config import load
 from migrate.store import Run, Store
 
 
 @click.command()
-@click.option("--store", "url", default="sqlite:///migrate.db", show_default=True, help="Database URL.")
+@click.option(
+    "--config",
+    "path",
+    type=click.Path(path_type=Path),
+    envvar="MIGRATE_CONFIG",
+    help="Names the store. [default: migrate.yaml, when there is one]",
+)
+@click.option("--store", "url", help="Database URL; default: store.url of the configuration.")
 @click.option(
     "--format", "form", type=click.Choice(["terminal", "json"]), default="terminal", show_default=True
 )
-def runs(url: str, form: str) -> None:
+def runs(path: Path | None, url: str | None, form: str) -> None:
     """List recorded runs, the oldest first."""
-    with Store.open(url) as store:
+    if url is None and (path is not None or Path("migrate.yaml").exists()):
+        url = load(path or "migrate.yaml").store.url
+    with Store.open(url or "sqlite:///migrate.db") as store:
         found = store.runs()
     if form == "json":
         rows = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from migrate.config import Config, Percent, load
 from migrate.errors import ConfigError
+from migrate.saying import Speaker
 from migrate.shadow import Run, execute
 from replay.units import parse_duration
 
@@ -101,4 +103,9 @@ def _execute(
         config = config.model_copy(update={"store": config.store.model_copy(update={"url": store})})
     progress = sys.stderr.isatty() and not quiet
     run = Run(config=config, kind=kind, duration=duration, quiet=quiet, progress=progress)
-    return execute(run, lambda line: click.echo(line, err=True))
+    speaker = Speaker(lambda line: click.echo(line, err=True))
+    logging.basicConfig(handlers=[speaker], level=logging.WARNING, force=True)
+    try:
+        return execute(run, speaker)
+    finally:
+        speaker.finish(1.0)

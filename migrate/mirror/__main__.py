@@ -16,7 +16,6 @@ import argparse
 import asyncio
 import contextlib
 import gc
-import os
 import secrets
 import signal
 import socket
@@ -27,7 +26,7 @@ from typing import Any
 import orjson
 import uvloop
 
-from migrate.channel import Control, Frames, MirrorStatus, encode
+from migrate.channel import Control, Frames, MirrorStatus, encode, message
 from migrate.config import Config
 from migrate.errors import MigrateError
 from migrate.mirror.mirror import Mirror
@@ -35,7 +34,6 @@ from migrate.redact import Redactor
 from migrate.store import Store, Writer
 from replay.client import Client
 
-_NICENESS = 10
 _STATUS_S = 1.0
 _DRAIN_S = 8.0
 _FLUSH_S = 10.0
@@ -53,8 +51,6 @@ def main() -> int:
             number, signal.SIG_IGN
         )  # the gateway says when to stop, and a closed channel says it too
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    with contextlib.suppress(OSError):
-        os.setpriority(os.PRIO_PROCESS, 0, _NICENESS)
     sys.setswitchinterval(_SWITCH_S)
     start = orjson.loads(sys.stdin.buffer.read())
     try:
@@ -78,10 +74,10 @@ async def _run(sock: socket.socket, start: dict[str, Any]) -> None:
             )
             gc.collect()
             gc.freeze()
-            await _serve(sock, mirror, run)
+            told = await _serve(sock, mirror, run)
         flushed = await asyncio.to_thread(writer.close, _FLUSH_S)
         if flushed:
-            store.end_run(run, at=time.time())
+            store.end_run(run, at=time.time(), status="ended" if told else "cut")
         else:
             print(f"migrate: the store took no more: {writer.status()['error']}", file=sys.stderr)
 
@@ -93,10 +89,10 @@ def _begin(store: Store, config: Config, kind: str) -> str:
     )
 
 
-async def _serve(sock: socket.socket, mirror: Mirror, run: str) -> None:
-    """Takes messages until the gateway says stop or is gone."""
+async def _serve(sock: socket.socket, mirror: Mirror, run: str) -> bool:
+    """Takes messages until the gateway says stop (true) or is gone."""
     reader, writer = await asyncio.open_unix_connection(sock=sock)
-    frames = Frames()
+    frames = Frames(message)
 
     async def report() -> None:
         ready = {"ready": True, "run": run}
@@ -110,15 +106,16 @@ async def _serve(sock: socket.socket, mirror: Mirror, run: str) -> None:
     stop = False
     try:
         while not stop and (data := await reader.read(2**20)):
-            for message in frames.feed(data):
-                mirror.take(message)
-                stop = stop or (isinstance(message, Control) and message.stop)
+            for heard in frames.feed(data):
+                mirror.take(heard)
+                stop = stop or (isinstance(heard, Control) and heard.stop)
     except ConnectionError:
         pass
     finally:
         await mirror.drain(_DRAIN_S)
         reporting.cancel()
         writer.close()
+    return stop
 
 
 if __name__ == "__main__":

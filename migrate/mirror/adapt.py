@@ -9,10 +9,12 @@ from __future__ import annotations
 import orjson
 
 from migrate.config import Backend, Shadow
+from migrate.sensitive import names_secret
+from migrate.tap import COPY
 from replay.client import Call
 from replay.exchange import Headers, Request
 
-MARKER = ("X-LLM-Migrate-Copy", "1")
+MARKER = (COPY, "1")
 """Tells the candidate's own logs and metrics which requests are copies."""
 
 _FORWARDED = frozenset({"content-type", "accept", "openai-beta"})
@@ -40,14 +42,19 @@ def call_for(
 
 
 def body_for(body: bytes, names: dict[str, str]) -> bytes:
-    """The body with the backend's model name, never asking it to store; the same bytes when nothing has to change."""
+    """The body with the backend's model name, never asking it to store and without a client's key among its fields; the
+    same bytes when nothing has to change."""
     data = orjson.loads(body)
-    edited = dict(data)
+    edited = {name: value for name, value in data.items() if not _secret(name, value)}
     if isinstance(model := data.get("model"), str) and model in names:
         edited["model"] = names[model]
     if data.get("store"):
         edited["store"] = False
     return body if edited == data else orjson.dumps(edited)
+
+
+def _secret(name: str, value: object) -> bool:
+    return isinstance(value, str) and names_secret(name, value)
 
 
 def model_names(baseline: Backend, candidate: Backend) -> dict[str, str]:

@@ -25,6 +25,7 @@ class Breaker:
         self._in_a_row = 0
         self._opened_at: float | None = None
         self._probing = False
+        self._round = 0
 
     def state(self, now: float) -> State:
         """What it is at ``now`` (seconds of one monotonic clock)."""
@@ -32,26 +33,33 @@ class Breaker:
             return State.CLOSED
         return State.HALF_OPEN if now - self._opened_at >= self._recovery else State.OPEN
 
-    def allow(self, now: float) -> bool:
-        """Whether a copy may leave now. In half-open the first one to ask is the probe."""
+    def allow(self, now: float) -> int | None:
+        """A pass for a copy that may leave now; ``None`` when it may not. In half-open the first one to ask is the probe.
+
+        The pass comes back with the copy's outcome: one from before the breaker opened says nothing about afterwards.
+        """
         state = self.state(now)
         if state is State.HALF_OPEN and not self._probing:
             self._probing = True
-            return True
-        return state is State.CLOSED
+            return self._round
+        return self._round if state is State.CLOSED else None
 
-    def record(self, *, failed: bool, now: float) -> None:
-        """One copy has its outcome."""
+    def record(self, entry: int, *, failed: bool, now: float) -> None:
+        """The copy with that pass has its outcome."""
+        if entry != self._round:
+            return
         self._probing = False
         self._in_a_row = self._in_a_row + 1 if failed else 0
         if not failed:
             self._opened_at = None
         elif self._opened_at is not None or self._in_a_row >= self._limit:
             self._opened_at = now
+            self._round += 1
 
-    def forget(self) -> None:
-        """A copy was cancelled by us; it says nothing about the candidate."""
-        self._probing = False
+    def forget(self, entry: int) -> None:
+        """The copy with that pass came to nothing by our doing; it says nothing about the candidate."""
+        if entry == self._round:
+            self._probing = False
 
 
 def speaks_against(seen: Observation) -> bool:

@@ -12,13 +12,17 @@ _MINUTE_S = 60.0
 
 
 class Budget:
-    """Copies in flight, requests in any minute, tokens in any UTC day. ``None`` limits are no limits."""
+    """Copies in flight, requests in any minute, tokens in any UTC day. ``None`` limits are no limits.
 
-    def __init__(self, limits: Limits) -> None:
+    ``day`` and ``tokens``: what was spent on a day before this process began.
+    """
+
+    def __init__(self, limits: Limits, *, day: int = 0, tokens: int = 0) -> None:
         self._limits = limits
         self._sent: deque[float] = deque()
-        self._day = 0
-        self._tokens = 0
+        self.day = day
+        """Days since the epoch on which ``tokens`` counts."""
+        self._tokens = tokens
         self.in_flight = 0
 
     def refusal(self, now: float) -> str | None:
@@ -46,8 +50,8 @@ class Budget:
     def tokens(self, now: float) -> int:
         """Tokens spent so far in the day of ``now``."""
         day = int(now // _DAY_S)
-        if day != self._day:
-            self._day, self._tokens = day, 0
+        if day != self.day:
+            self.day, self._tokens = day, 0
         return self._tokens
 
 

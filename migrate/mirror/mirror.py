@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import Any
 
 from migrate.channel import Admitted, Answered, Control, Counted, Message
-from migrate.config import Backend, Config
+from migrate.config import Backend, Config, Limits
 from migrate.mirror.adapt import call_for, model_names
 from migrate.mirror.breaker import Breaker, speaks_against
 from migrate.mirror.limits import Budget, RepeatGuard
@@ -29,7 +29,9 @@ from replay.decoding import observe
 from replay.exchange import Arm, Failure, Observation, Outcome, Recording, Request
 
 _REMEMBERED = 20_000
-"""Requests whose baseline answer is still awaited; older ones are forgotten, should an answer never come."""
+"""Requests whose baseline answer is still awaited."""
+_HELD = 256 * 2**20
+"""Bytes of requests that may wait: for the decoder, and again for their baseline answer."""
 _UNDECODED = 128 * 2**20
 """Bytes of recordings that may wait for the decoder."""
 _REPEATS_IN_FLIGHT = 4
@@ -42,10 +44,12 @@ _COUNTED = frozenset(
         "copies",
         "decoder_full",
         "mirror_failed",
+        "mirror_full",
         "not_sent",
         "repeats",
         "repeats_skipped",
         "store_refused",
+        "tokens",
     }
 )
 """What is counted here, up to the first dot; everything else in a store is the gateway's."""
@@ -72,7 +76,7 @@ class Mirror:
         breaker = config.policy.circuit_breaker
         self._breaker = Breaker(failures=breaker.failures, recovery=breaker.recovery)
         self._guard = RepeatGuard()
-        self._budget = Budget(config.candidate.limits) if config.candidate else None
+        self._budget = _budget(config.candidate.limits, counted or {}) if config.candidate else None
         self._candidate_key = config.candidate.api_key() if config.candidate else None
         self._baseline_key = config.baseline.api_key()
         self._names = model_names(config.baseline, config.candidate) if config.candidate else {}
@@ -81,7 +85,7 @@ class Mirror:
         self._answers: set[asyncio.Task[None]] = set()
         self._repeats: set[asyncio.Task[None]] = set()
         self._decoder = ThreadPoolExecutor(1, thread_name_prefix="decoder")
-        self._undecoded = 0
+        self._undecoded = self._held = self._remembered = 0
         self._repeats_refused = False
         self._mirroring = True
         self._stop_reason = "shutdown"
@@ -127,6 +131,7 @@ class Mirror:
         await asyncio.gather(*self._answers, return_exceptions=True)
         self._cancel("shutdown")
         await asyncio.gather(*self._copies, *self._repeats, return_exceptions=True)
+        await asyncio.gather(*self._answers, return_exceptions=True)
         await asyncio.to_thread(self._decoder.shutdown)
         self._writer.counters(self.counters)
 
@@ -142,45 +147,48 @@ class Mirror:
 
     def _admitted(self, request: Request) -> None:
         self.counters["admitted"] += 1
+        if self._held + len(request.body) > _HELD:
+            self.counters["mirror_full"] += 1
+            return
+        self._remember(request)
+        candidate, budget = self._config.candidate, self._budget
+        redacts_first = candidate is not None and candidate.outside
+        if not redacts_first:
+            self._keep_later(request)
+        if candidate is not None and budget is not None:
+            _spawn(self._copies, self._copy(request, candidate, budget))
+
+    def _remember(self, request: Request) -> None:
+        """Keeps the request until its baseline answer comes; old ones are forgotten, should it never come."""
         self._requests[request.id] = request
-        while len(self._requests) > _REMEMBERED:
-            self._requests.popitem(last=False)
-        candidate = self._config.candidate
-        if candidate is None or not candidate.outside:
-            self._decoder.submit(self._keep_request, request)  # nothing about the copy depends on redaction
-            asked = request
-        else:
-            asked = self._keep_request(request)
-        if candidate is None or self._budget is None:
-            return
-        changed = asked.body is not request.body
-        reason = self._refusal(candidate, self._budget, changed)
-        if reason:
-            self._not_sent(request, reason)
-            return
-        note = "not_comparable.redacted_copy" if changed else ""
-        call = call_for(
-            asked, candidate, names=self._names, key=self._candidate_key, shadow=self._config.shadow
-        )
-        self._budget.in_flight += 1
-        _spawn(self._copies, self._copy(request, call, self._budget, note))
+        self._remembered += len(request.body)
+        while len(self._requests) > _REMEMBERED or self._remembered > _HELD:
+            self._remembered -= len(self._requests.popitem(last=False)[1].body)
+
+    def _keep_later(self, request: Request) -> None:
+        size = len(request.body)
+        self._held += size
+        loop = asyncio.get_running_loop()
+        done = loop.run_in_executor(self._decoder, self._keep_request, request)
+        done.add_done_callback(lambda _: self._let_go(size))
+
+    def _let_go(self, size: int) -> None:
+        self._held -= size
 
     def _keep_request(self, request: Request) -> Request:
-        """Stores a request as it may be stored, and returns it so."""
+        """Stores a request as it may be stored, and returns it so. Runs in the decoding thread: it may take its time."""
         redacted, _ = self._redactor.request(request)
         if not self._writer.offer(redacted):
             self.counters["store_refused"] += 1
         return redacted
 
     def _refusal(self, candidate: Backend, budget: Budget, changed: bool) -> str | None:
-        """Why no copy of a request may leave now. The breaker is asked last: asking may use up its one probe."""
+        """Why no copy of a request may leave now, breaker aside: asking it may use up its one probe."""
         if not self._mirroring:
             return "paused"
         if changed and candidate.outside and not self._config.shadow.send_redacted:
             return "not_comparable.redaction"
-        if refusal := budget.refusal(time.time()):
-            return refusal
-        return None if self._breaker.allow(time.monotonic()) else "breaker_open"
+        return budget.refusal(time.time())
 
     def _not_sent(self, request: Request, reason: str) -> None:
         self.counters[f"not_sent.{reason}"] += 1
@@ -194,31 +202,83 @@ class Mirror:
             )
         )
 
-    async def _copy(self, request: Request, call: Call, budget: Budget, note: str) -> None:
-        at = time.time()
+    async def _copy(self, request: Request, candidate: Backend, budget: Budget) -> None:
+        """Everything about one copy. Whatever happens, it ends with one observation of the candidate."""
+        entry: int | None = None
+        try:
+            asked = await self._redacted(request) if candidate.outside else request
+            changed = asked.body is not request.body
+            reason = self._refusal(candidate, budget, changed)
+            if reason is None and (entry := self._breaker.allow(time.monotonic())) is None:
+                reason = "breaker_open"
+            if reason is not None or entry is None:
+                self._not_sent(request, reason or "breaker_open")
+                return
+            call = call_for(
+                asked, candidate, names=self._names, key=self._candidate_key, shadow=self._config.shadow
+            )
+            at = time.time()
+            recording, earlier = await self._sent(call, budget)
+        except (asyncio.CancelledError, Exception) as error:
+            if entry is not None:
+                self._breaker.forget(entry)
+            if isinstance(error, asyncio.CancelledError):
+                self._not_sent(request, self._stop_reason)
+            else:
+                log.exception("a copy could not be made")
+                self.counters["mirror_failed"] += 1
+                self._not_sent(request, "mirror_failed")
+            return
+        self.counters["copies"] += 1
+        note = "not_comparable.redacted_copy" if changed else ""
+        # From here on nothing cancels it: there is an answer.
+        _spawn(self._answers, self._judged(request, recording, call, budget, entry, (at, earlier, note)))
 
+    async def _redacted(self, request: Request) -> Request:
+        size = len(request.body)
+        self._held += size
+        try:
+            return await asyncio.get_running_loop().run_in_executor(
+                self._decoder, self._keep_request, request
+            )
+        finally:
+            self._held -= size
+
+    async def _sent(self, call: Call, budget: Budget) -> tuple[Recording, tuple[Failure, ...]]:
         async def send() -> Recording:
             budget.sent(time.time())
             return await self._client.send(call)
 
+        budget.in_flight += 1
         try:
-            recording, earlier = await send_with_retries(send, self._config.shadow.retry)
-        except asyncio.CancelledError:
-            self._breaker.forget()
-            self._not_sent(request, self._stop_reason)
-            return
+            return await send_with_retries(send, self._config.shadow.retry)
         finally:
             budget.in_flight -= 1
-        self.counters["copies"] += 1
-        seen = await self._decoded(recording, request, Arm.CANDIDATE, at, earlier, note)
-        self._breaker.record(failed=speaks_against(seen), now=time.monotonic())
+
+    async def _judged(
+        self,
+        request: Request,
+        recording: Recording,
+        call: Call,
+        budget: Budget,
+        entry: int,
+        about: tuple[float, tuple[Failure, ...], str],
+    ) -> None:
+        """Decodes the candidate's answer and tells breaker and budget what came of it."""
+        seen = await self._decoded(recording, request, Arm.CANDIDATE, *about)
+        if seen.outcome.missing:
+            self._breaker.forget(entry)
+        else:
+            self._breaker.record(entry, failed=speaks_against(seen), now=time.monotonic())
         budget.spend(_tokens(seen, call), time.time())
+        self.counters[f"tokens.{budget.day}"] = budget.tokens(time.time())
 
     def _answered(self, message: Answered) -> None:
         request = self._requests.pop(message.request_id, None)
         if request is None:
             self.counters["answers_without_request"] += 1
             return
+        self._remembered -= len(request.body)
         recording = message.recording
         head_s = None if recording.head_at is None else recording.head_at - recording.sent_at
         self._guard.saw(status=recording.status, head_s=head_s, now=time.time())
@@ -275,7 +335,7 @@ class Mirror:
         size = sum(len(data) for _, data in recording.chunks)
         if self._undecoded + size > _UNDECODED:
             self.counters["decoder_full"] += 1
-            return self._dropped(request, arm, at)
+            return self._dropped(request, arm, at, "decoder_full")
         self._undecoded += size
         try:
             loop = asyncio.get_running_loop()
@@ -284,9 +344,9 @@ class Mirror:
         finally:
             self._undecoded -= size
 
-    def _dropped(self, request: Request, arm: Arm, at: float) -> Observation:
+    def _dropped(self, request: Request, arm: Arm, at: float, reason: str) -> Observation:
         dropped = Outcome.MIRROR_DROPPED
-        seen = Observation(request_id=request.id, arm=arm, at=at, outcome=dropped, reason="decoder_full")
+        seen = Observation(request_id=request.id, arm=arm, at=at, outcome=dropped, reason=reason)
         self._store(seen)
         return seen
 
@@ -299,14 +359,29 @@ class Mirror:
         earlier: tuple[Failure, ...],
         note: str,
     ) -> Observation:
-        seen = observe(recording, request_id=request.id, arm=arm, at=at, path=request.path, earlier=earlier)
-        seen = replace(seen, reason=note or seen.reason)
-        self._store(self._redactor.observation(seen))
+        try:
+            seen = observe(
+                recording, request_id=request.id, arm=arm, at=at, path=request.path, earlier=earlier
+            )
+            seen = replace(seen, reason=note or seen.reason)
+            kept = self._redactor.observation(seen)
+        except Exception:
+            log.exception("an answer could not be decoded; the pair counts as dropped")
+            self.counters["mirror_failed"] += 1
+            return self._dropped(request, arm, at, "mirror_failed")
+        self._store(kept)
         return seen
 
     def _store(self, seen: Observation) -> None:
         if not self._writer.offer(seen):
             self.counters["store_refused"] += 1
+
+
+def _budget(limits: Limits, counted: Mapping[str, int]) -> Budget:
+    """With the tokens that this run has spent already on the last day of its counters."""
+    days = [(int(name.partition(".")[2]), n) for name, n in counted.items() if name.startswith("tokens.")]
+    day, tokens = max(days, default=(0, 0))
+    return Budget(limits, day=day, tokens=tokens)
 
 
 def _spawn(tasks: set[asyncio.Task[None]], work: Coroutine[Any, Any, None]) -> None:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import itertools
 import os
 import secrets
+import sqlite3
 import time
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
+from urllib.parse import quote
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
@@ -118,8 +122,10 @@ class Store:
         """Every request of a run with its observations, by time of admission, in constant memory. Raw bodies stay out."""
         with self.engine.connect() as connection:
             rows = connection.execution_options(yield_per=500).execute(_exchanges_query(run)).mappings()
-            for _, group in itertools.groupby(rows, key=lambda row: row["id"]):
-                yield _exchange(list(group))
+            for name, group in itertools.groupby(rows, key=lambda row: row["id"]):
+                with _readable(f"request {name} of run {run}"):
+                    exchange = _exchange(list(group))
+                yield exchange
 
     def exchange(self, run: str, request: str) -> Exchange:
         """One request of a run with its observations. Raises StoreError when the run has no such request."""
@@ -209,7 +215,9 @@ def _engine(url: str, *, create: bool) -> sa.Engine:
         if parsed.drivername == "postgresql":
             parsed = parsed.set(drivername="postgresql+psycopg")
         if parsed.get_backend_name() == "sqlite":
-            _prepare_file(parsed.database, create=create)
+            path = _prepare_file(parsed.database, create=create)
+            if not _writable(path):
+                return _reading(path)
             engine = sa.create_engine(parsed, connect_args={"timeout": 10})
             sa.event.listen(engine, "connect", _sqlite_pragmas)
             return engine
@@ -224,13 +232,33 @@ def _engine(url: str, *, create: bool) -> sa.Engine:
         ) from None
 
 
-def _prepare_file(database: str | None, *, create: bool) -> None:
+def _writable(path: Path) -> bool:
+    """Whether the file and its journal beside it can be written."""
+    return os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
+
+
+def _reading(path: Path) -> sa.Engine:
+    """An engine that only reads. Without a journal beside it nothing can change the file under us."""
+    still = "" if path.with_name(f"{path.name}-wal").exists() else "&immutable=1"
+    address = f"file:{quote(str(path.resolve()))}?mode=ro{still}"
+
+    def connect() -> sqlite3.Connection:
+        return sqlite3.connect(address, uri=True, timeout=10, check_same_thread=False)
+
+    return sa.create_engine("sqlite://", creator=connect, poolclass=sa.pool.NullPool)
+
+
+def _prepare_file(database: str | None, *, create: bool) -> Path:
     """Makes the file before SQLite does, readable by its owner alone; its journal files inherit the mode."""
     if not database or database == ":memory:":
         raise StoreError("a store has to be a file: write sqlite:///FILE")
     path = Path(database)
     if path.exists():
-        return
+        if path.stat().st_size and not _is_store(path):
+            raise StoreError(f"store {path} is no store of llm-migrate; nothing was changed in it")
+        if not create and not path.stat().st_size:
+            raise StoreError(f"store {path} is empty; record a run with migrate shadow")
+        return path
     if not create:
         raise StoreError(
             f"store {path} does not exist; record a run with migrate shadow, or name another with --store"
@@ -239,6 +267,21 @@ def _prepare_file(database: str | None, *, create: bool) -> None:
         os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
     except OSError as error:
         raise StoreError(f"store {path} cannot be created: {error.strerror}") from None
+    return path
+
+
+def _is_store(path: Path) -> bool:
+    """Whether a file is ours, found out without changing a byte of it."""
+    try:
+        with contextlib.closing(
+            sqlite3.connect(f"file:{quote(str(path.resolve()))}?mode=ro", uri=True)
+        ) as file:
+            names = {name for (name,) in file.execute("select name from sqlite_master where type = 'table'")}
+    except sqlite3.OperationalError:
+        return True  # locked or in recovery: opening it says more
+    except sqlite3.DatabaseError:
+        return False
+    return not names or {"meta", "runs", "observations"} <= names
 
 
 def _sqlite_pragmas(connection: Any, _: object) -> None:
@@ -266,7 +309,8 @@ def _version(connection: sa.Connection) -> int:
     if not sa.inspect(connection).has_table("meta"):
         return 0
     value = connection.scalar(sa.select(schema.meta.c.value).where(schema.meta.c.name == "schema_version"))
-    return int(value) if value else 0
+    with _readable("the schema's version"):
+        return int(value) if value else 0
 
 
 def _exchanges_query(run: str) -> sa.Select[Any]:
@@ -288,6 +332,15 @@ def _exchanges_query(run: str) -> sa.Select[Any]:
         .where(request.c.run == run)
         .order_by(request.c.at, request.c.id, seen.c.arm)
     )
+
+
+@contextlib.contextmanager
+def _readable(what: str) -> Iterator[None]:
+    """Whatever a damaged row makes us trip over becomes one line that names it."""
+    try:
+        yield
+    except (ValueError, TypeError, KeyError, AttributeError, LookupError, zlib.error) as error:
+        raise StoreError(f"{what} is damaged in the store ({type(error).__name__}: {error})") from None
 
 
 def _exchange(rows: list[sa.RowMapping]) -> Exchange:
@@ -319,8 +372,11 @@ def _body(connection: sa.Connection, key: str | None) -> bytes | None:
 
 
 def _run(row: sa.RowMapping) -> Run:
-    values = dict(row) | {"config": codec.load(row["config"]), "policy": codec.load(row["policy"])}
-    return Run(**values)
+    with _readable(f"run {row['id']}"):
+        texts = {name: codec.load(row[name]) for name in ("config", "policy")}
+        if not all(isinstance(value, dict) for value in texts.values()):
+            raise ValueError("its configuration is no mapping")
+        return Run(**(dict(row) | texts))
 
 
 def _batches(items: Sequence[str], size: int) -> Iterator[tuple[str, ...]]:

@@ -13,7 +13,7 @@ import socket
 import sys
 import time
 
-from migrate.channel import Control, Counted, Frames, Message, MirrorStatus, encode
+from migrate.channel import Control, Counted, Frames, Message, MirrorStatus, encode, message
 
 
 def main(fd: int, what: str) -> int:
@@ -33,15 +33,15 @@ def main(fd: int, what: str) -> int:
     channel.sendall(encode(MirrorStatus(values={"ready": True, "run": start["run"] or "run-1", **seen})))
     if what == "deaf":
         time.sleep(60)
-    frames = Frames()
+    frames = Frames(message)
     while data := channel.recv(65536):
-        for message in frames.feed(data):
+        for heard in frames.feed(data):
             if what == "die" and start["run"] is None:
                 print("something went wrong", file=sys.stderr)
                 return 7
-            note(message, seen)
+            note(heard, seen)
             channel.sendall(encode(MirrorStatus(values={"ready": True, "run": "run-1", **seen})))
-            if isinstance(message, Control) and message.stop:
+            if isinstance(heard, Control) and heard.stop:
                 print(f"stopped after {seen['messages']} messages", file=sys.stderr)
                 return 0
     return 0

@@ -213,7 +213,7 @@ def test_a_single_format_goes_to_standard_output(
         (("--store", "sqlite:///empty.db"), "holds no run yet; record one with migrate shadow"),
         (("--store", "sqlite:///m.db", "--run", "20231114-2213"), "did you mean 20231114-221320-"),
         (("--store", "nonsense"), "is no database URL"),
-        (("--store", "sqlite:///text.db"), "cannot be opened"),
+        (("--store", "sqlite:///text.db"), "is no store of llm-migrate"),
         (("--store", "sqlite:///m.db", "--format", "htm"), "'htm' is none of terminal, html"),
         (("--store", "sqlite:///m.db", "--format", ","), "names no format"),
         (("--store", "sqlite:///m.db", "--output", "no/where.html"), "there is no folder no"),
@@ -231,12 +231,12 @@ def test_wrong_use_is_one_line_and_exit_code_2(
     assert out == "" and said in err and err.count("\n") == 1
 
 
-def test_a_file_that_cannot_be_written_is_our_own_failure(
+def test_a_file_that_cannot_be_written_is_wrong_use(
     url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     record(url, alike(3))
     (tmp_path / ".x.html.part").mkdir()
-    assert run("--store", url, "--format", "html", "--output", "x.html") == 1
+    assert run("--store", url, "--format", "html", "--output", "x.html") == 2
     assert capsys.readouterr().err.count("\n") == 1
 
 

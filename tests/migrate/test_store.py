@@ -175,7 +175,7 @@ def test_a_store_that_cannot_be_opened_is_one_line_without_a_password(url: str, 
 def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "m.db"
     path.write_bytes(b"this is not a database at all, but long enough to look at" * 20)
-    with pytest.raises(StoreError, match="cannot be opened"):
+    with pytest.raises(StoreError, match="is no store of llm-migrate"):
         Store.open(f"sqlite:///{path}")
 
 

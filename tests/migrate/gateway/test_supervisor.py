@@ -21,7 +21,7 @@ from tests.migrate.gateway.raw import until
 
 def admitted(size: int = 100) -> Message:
     request = Request(id="r", at=0.0, method="POST", path="/", headers=(), body=b"x" * size, conversation="c")
-    return Admitted(request=request, wanted=0.0)
+    return Admitted(request=request)
 
 
 def mirror(what: str, said: list[str], *, queue: int = 2**20) -> Mirror:

@@ -14,47 +14,61 @@ from tests.migrate.samples import observation
 def opened() -> Breaker:
     breaker = Breaker(failures=5, recovery=60)
     for now in range(5):
-        breaker.record(failed=True, now=float(now))
+        breaker.record(0, failed=True, now=float(now))
     return breaker
+
+
+def probe(breaker: Breaker, now: float) -> int:
+    entry = breaker.allow(now)
+    assert entry is not None
+    return entry
 
 
 def test_five_failures_in_a_row_open_it() -> None:
     breaker = Breaker(failures=5, recovery=60)
     for now in range(4):
-        breaker.record(failed=True, now=float(now))
-    assert breaker.allow(4.0)
-    breaker.record(failed=True, now=4.0)
-    assert not breaker.allow(5.0) and breaker.state(5.0) is State.OPEN
+        breaker.record(0, failed=True, now=float(now))
+    breaker.record(probe(breaker, 4.0), failed=True, now=4.0)
+    assert breaker.allow(5.0) is None and breaker.state(5.0) is State.OPEN
 
 
 def test_a_success_in_between_starts_the_count_again() -> None:
     breaker = Breaker(failures=2, recovery=60)
     for failed in (True, False, True):
-        breaker.record(failed=failed, now=0.0)
-    assert breaker.allow(0.0)
+        breaker.record(0, failed=failed, now=0.0)
+    assert breaker.allow(0.0) == 0
 
 
 def test_after_recovery_one_probe_decides() -> None:
     breaker = opened()
-    assert not breaker.allow(63.9)
+    assert breaker.allow(63.9) is None
     assert breaker.state(64.0) is State.HALF_OPEN
-    assert breaker.allow(64.0) and not breaker.allow(64.0)
-    breaker.record(failed=False, now=65.0)
-    assert breaker.allow(65.0) and breaker.state(65.0) is State.CLOSED
+    entry = probe(breaker, 64.0)
+    assert breaker.allow(64.0) is None
+    breaker.record(entry, failed=False, now=65.0)
+    assert breaker.allow(65.0) is not None and breaker.state(65.0) is State.CLOSED
 
 
 def test_a_failed_probe_opens_it_for_another_while() -> None:
     breaker = opened()
-    assert breaker.allow(64.0)
-    breaker.record(failed=True, now=70.0)
-    assert not breaker.allow(129.9) and breaker.allow(130.0)
+    breaker.record(probe(breaker, 64.0), failed=True, now=70.0)
+    assert breaker.allow(129.9) is None and breaker.allow(130.0) is not None
 
 
 def test_a_cancelled_probe_lets_another_one_go() -> None:
     breaker = opened()
-    assert breaker.allow(64.0)
-    breaker.forget()
-    assert breaker.allow(64.0)
+    breaker.forget(probe(breaker, 64.0))
+    assert breaker.allow(64.0) is not None
+
+
+def test_a_copy_from_before_it_opened_decides_nothing_afterwards() -> None:
+    breaker = opened()
+    breaker.record(0, failed=False, now=5.0)
+    assert breaker.state(6.0) is State.OPEN
+    probe(breaker, 64.0)
+    breaker.record(0, failed=False, now=65.0)
+    breaker.forget(0)
+    assert breaker.allow(66.0) is None  # the probe is still on its way
 
 
 @pytest.mark.parametrize(

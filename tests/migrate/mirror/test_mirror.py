@@ -42,7 +42,7 @@ class Rig:
     def admit(self, name: str, body: bytes = BODY, status: int = 200, head_s: float = 0.01) -> None:
         """One sampled request, and the baseline's answer to it."""
         asked: Request = request(name, at=time.time(), body=body)
-        self.mirror.take(Admitted(request=asked, wanted=0.0))
+        self.mirror.take(Admitted(request=asked))
         self.mirror.take(Answered(request_id=name, at=asked.at, recording=answered(status, head_s)))
 
     async def settled(self) -> None:
@@ -206,7 +206,9 @@ async def test_a_message_that_cannot_be_handled_ends_no_other_copy(tmp_path: Pat
         await under.settled()
         exchanges = {exchange.request.id: exchange for exchange in await under.finish()}
     assert under.mirror.counters["mirror_failed"] == 1
-    assert exchanges["good"].candidate is not None and exchanges["bad"].candidate is None
+    good, bad = exchanges["good"].candidate, exchanges["bad"].candidate
+    assert good is not None and good.outcome is Outcome.OK
+    assert bad is not None and bad.reason == "mirror_failed"
 
 
 async def test_a_mirror_that_goes_on_with_a_run_goes_on_counting(tmp_path: Path) -> None:
@@ -216,6 +218,8 @@ async def test_a_mirror_that_goes_on_with_a_run_goes_on_counting(tmp_path: Path)
         await under.settled()
         await under.finish()
         counters = under.store.counters(under.run)
+    tokens = counters.pop(next(name for name in counters if name.startswith("tokens.")))
+    assert tokens == 10
     assert counters == {
         "admitted": 4,
         "copies": 3,
