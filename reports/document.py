@@ -169,7 +169,9 @@ def build(
 ) -> Document:
     """Puts a document together; ``shown`` are the pairs to print in full, in order."""
     pairs = [item.pair for item in items]
-    traffic = {name: count for name, count in sorted(counters.items()) if name.split(".")[0] not in _NOT_COUNTS}
+    traffic = {
+        name: count for name, count in sorted(counters.items()) if name.split(".")[0] not in _NOT_COUNTS
+    }
     return Document(
         verdict=judgement.verdict,
         code=judgement.code,

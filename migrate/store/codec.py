@@ -83,7 +83,7 @@ def request_value(row: Mapping[str, Any], body: bytes) -> Request:
     """The request that a row stands for; ``body`` is its unpacked body."""
     return Request(
         id=row["id"],
-        at=row["at"],
+        at=_moment(row["at"]),
         method=row["method"],
         path=row["path"],
         headers=_headers(row["headers"]),
@@ -97,7 +97,7 @@ def observation_value(row: Mapping[str, Any], answer: bytes | None, raw: bytes |
     return Observation(
         request_id=row["request"],
         arm=Arm(row["arm"]),
-        at=row["at"],
+        at=_moment(row["at"]),
         outcome=Outcome(row["outcome"]),
         reason=row["reason"],
         status=row["status"],
@@ -105,14 +105,29 @@ def observation_value(row: Mapping[str, Any], answer: bytes | None, raw: bytes |
         answer=None if answer is None else _answer(load(answer)),
         failure=None if row["failure"] is None else _failure(load(row["failure"])),
         timing=Timing(
-            head_s=row["head_s"],
-            ttft_s=row["ttft_s"],
-            e2e_s=row["e2e_s"],
+            head_s=_seconds(row["head_s"]),
+            ttft_s=_seconds(row["ttft_s"]),
+            e2e_s=_seconds(row["e2e_s"]),
             content_times=unpack_times(row["content_times"]),
         ),
         earlier=tuple(_failure(data) for data in load(row["earlier"])),
         raw=raw,
     )
+
+
+def _seconds(value: Any) -> float | None:
+    """A duration as it was written; raises ValueError when something else stands there now."""
+    if value is None:
+        return None
+    if not isinstance(value, float | int) or not 0 <= value < math.inf:
+        raise ValueError(f"{value!r} is no duration")
+    return float(value)
+
+
+def _moment(value: Any) -> float:
+    if not isinstance(value, float | int) or not math.isfinite(value):
+        raise ValueError(f"{value!r} is no time")
+    return float(value)
 
 
 def pack(content: bytes) -> tuple[str, bytes]:

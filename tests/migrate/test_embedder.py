@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -146,3 +147,22 @@ def test_comparing_loads_no_model_library() -> None:
         [sys.executable, "-c", script], capture_output=True, text=True, timeout=30, check=False
     )
     assert (done.stdout, done.stderr) == ("[]\n", "")
+
+
+@pytest.mark.parametrize("damage", [b"", b"\0", b"\0" * 8, np.full(3, np.nan, "<f4").tobytes()])
+def test_a_vector_that_is_damaged_is_computed_again(damage: bytes) -> None:
+    shelf, model = Shelf(), Letters()
+    texts = ["aaaa", "b", "cc"]
+    right = Embedder(load=model.load, read=shelf.read, write=shelf.write)(texts)
+    shelf.kept[next(iter(shelf.kept))] = damage
+    assert np.array_equal(Embedder(load=model.load, read=shelf.read, write=shelf.write)(texts), right)
+
+
+def test_a_cache_that_is_locked_costs_time_and_no_score(caplog: pytest.LogCaptureFixture) -> None:
+    def locked(*_: object) -> Any:
+        raise OSError("database is locked")
+
+    model = Letters()
+    right = Embedder(load=model.load)(["aaaa", "b"])
+    assert np.array_equal(Embedder(load=model.load, read=locked, write=locked)(["aaaa", "b"]), right)
+    assert "computed again" in caplog.text

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pty
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -282,3 +284,78 @@ def test_colours_only_at_a_terminal_that_wants_them(url: str, more: dict[str, st
 
 def test_the_document_knows_every_outcome_of_the_gateway() -> None:
     assert {"mirrored", *NOT_MIRRORED} == set(tap.OUTCOMES)
+
+
+def test_the_output_may_be_a_link_or_a_pipe_and_neither_is_replaced(url: str, tmp_path: Path) -> None:
+    record(url, alike(3))
+    real, link = tmp_path / "real.html", tmp_path / "link.html"
+    real.touch()
+    link.symlink_to(real)
+    run("--store", url, "--format", "html", "--output", str(link))
+    assert link.is_symlink() and real.read_text().startswith("<!doctype html>")
+    pipe = tmp_path / "pipe.json"
+    os.mkfifo(pipe)
+    with subprocess.Popen(["cat", str(pipe)], stdout=subprocess.PIPE, text=True) as reader:
+        run("--store", url, "--format", "json", "--output", str(pipe))
+        assert reader.stdout is not None and reader.stdout.read().startswith("{")
+    assert pipe.is_fifo()
+
+
+def test_another_programs_database_is_left_as_it_was(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "other.db"
+    with contextlib.closing(sqlite3.connect(path)) as other:
+        other.execute("create table users (name text)")
+        other.commit()
+    before = path.read_bytes()
+    assert run("--store", f"sqlite:///{path}") == 2
+    assert "is no store of llm-migrate" in capsys.readouterr().err
+    assert path.read_bytes() == before and sorted(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "update bodies set data = x'00'",
+        "update observations set earlier = '{'",
+        "update observations set outcome = 'what'",
+        "update observations set headers = '7'",
+        "update runs set config = '[]'",
+        "update runs set policy = 'nope'",
+        "update meta set value = 'abc'",
+        "drop table observations",
+        "update observations set e2e_s = -1",
+        "update observations set e2e_s = 9e999",
+        "update observations set e2e_s = 'long'",
+        "update requests set at = 9e999",
+        "update observations set content_times = x'00'",
+    ],
+)
+def test_a_damaged_store_is_one_line_and_never_a_verdict_of_go(
+    url: str, damage: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record(url, alike(40))
+    with contextlib.closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as store:
+        store.execute(damage)
+        store.commit()
+    code = run("--store", url)
+    err = capsys.readouterr().err
+    assert code in (2, 4) and "defect" not in err
+    assert code == 4 or err.count("\n") == 1
+
+
+def test_a_store_that_may_only_be_read_is_judged_alike(url: str, tmp_path: Path) -> None:
+    record(url, wrong(60))
+    folder = tmp_path / "ro"
+    folder.mkdir()
+    (folder / "m.db").write_bytes(Path(url.removeprefix("sqlite:///")).read_bytes())
+    (folder / "m.db").chmod(0o444)
+    folder.chmod(0o555)
+    # root may write everything, unless it gives that right up
+    drop = ("setpriv", "--bounding-set=-dac_override,-dac_read_search", "--inh-caps=-all")
+    words = (sys.executable, "-m", "migrate", "report", "--store", f"sqlite:///{folder}/m.db", "--quiet")
+    whole = (*drop, *words) if os.getuid() == 0 else words
+    done = subprocess.run(whole, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 3, done.stderr
+    assert list(folder.iterdir()) == [folder / "m.db"]

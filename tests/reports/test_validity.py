@@ -44,6 +44,15 @@ class TestData:
         reason = hold([], "mirror_sent_nothing", counters={"passed": 200, "not_eligible": 200})
         assert "200 requests passed and no copy reached the candidate" in reason
 
+    def test_requests_that_were_mirrored_and_not_recorded(self):
+        reason = hold(
+            same(900), "not_recorded", counters={"passed": 1_000, "mirrored": 1_000, "not_sampled": 0}
+        )
+        assert reason.startswith("100 of 1,000 mirrored requests were not recorded")
+
+    def test_a_gateway_whose_counters_are_gone(self):
+        hold(same(900), "not_counted", counters={"mirror_ppm": 100_000})
+
     def test_a_gateway_that_nobody_used(self):
         hold([], "no_data", counters={"passed": 0})
 

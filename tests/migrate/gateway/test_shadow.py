@@ -9,7 +9,7 @@ import signal
 import socket
 import sys
 from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
@@ -48,6 +48,7 @@ class Command:
     lines: list[str]
     port: int = 0
     admin: int = 0
+    stop_reading: Callable[[], object] | None = None
 
     async def ended(self) -> int:
         code = await asyncio.wait_for(self.process.wait(), 20)
@@ -66,6 +67,7 @@ async def command(*words: str, wait: bool = True) -> AsyncIterator[Command]:
             running.lines.append(line.decode().rstrip())
 
     reading = asyncio.create_task(read())
+    running.stop_reading = reading.cancel
     try:
         if wait:
             await asyncio.wait_for(_listening(running), 20)
@@ -74,7 +76,7 @@ async def command(*words: str, wait: bool = True) -> AsyncIterator[Command]:
         if process.returncode is None:
             process.kill()
             await process.wait()
-        await reading
+        await asyncio.gather(reading, return_exceptions=True)
 
 
 async def _listening(running: Command) -> None:
@@ -203,3 +205,34 @@ async def test_a_percentage_that_is_none_is_refused(tmp_path: Path, percent: str
     code, lines = await refused("shadow", "--config", str(written(tmp_path, 9)), f"--percent={percent}")
     assert code == 2
     assert "is not a percentage" in lines[-1]
+
+
+async def test_a_standard_error_that_nobody_reads_stops_nobody(tmp_path: Path) -> None:
+    """Also not a client that fills it, and not the end of a run."""
+    more = asyncio.Event()
+
+    async def serve(peer: Peer, request: bytes) -> None:
+        if b"slow" not in request:
+            await peer.send(ANSWER)
+            return
+        await peer.send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n")
+        await more.wait()
+        await peer.send(b"0\r\n\r\n")
+
+    async with baseline(serve) as backend:
+        path = written(tmp_path, backend.port, candidate=False)
+        async with command("capture", "--config", str(path)) as running:
+            assert running.stop_reading is not None
+            running.stop_reading()
+            for _ in range(300):
+                got = await once(running.port, b"GET / HTTP/1.1\r\nAuthorization : Bearer sk-secret\r\n\r\n")
+                assert got.startswith(b"HTTP/1.") and b" 400 " in got[:20]
+            async with client(running.port) as peer:
+                await peer.send(chat("slow", stream=True))
+                assert await asyncio.wait_for(peer.until(b"a\r\n"), 5)
+                running.process.terminate()
+                await asyncio.sleep(0.3)
+                more.set()
+                assert await asyncio.wait_for(peer.until(b"0\r\n\r\n"), 5)
+            assert await asyncio.wait_for(running.process.wait(), 20) == 0
+    assert not any("sk-secret" in line for line in running.lines)
