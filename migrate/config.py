@@ -149,7 +149,7 @@ class Shadow(Section):
     )
     repeat_baseline: Share = 0.10
     paths: tuple[str, ...] = Field(("/v1/chat/completions", "/v1/completions"), min_length=1)
-    queue: Size = 64 * 2**20
+    queue: Size = 16 * 2**20
     """Bytes that may wait for the mirror; what does not fit is dropped and counted."""
     max_request: Size = 4 * 2**20
     max_answer: Size = 16 * 2**20
