@@ -19,6 +19,7 @@ COMMANDS = {
     "capture": "record production without a candidate",
     "report": "the verdict, and what it rests on",
     "runs": "list recorded runs",
+    "diff": "two saved responses, side by side",
     "simulate": "an OpenAI-compatible server for rehearsals and tests",
     "doctor": "check the installation",
 }
@@ -38,7 +39,7 @@ Completion for bash, zsh or fish:
   eval "$(_MIGRATE_COMPLETE=bash_source migrate)"
 \b
 Exit codes: 0 done or GO, 1 our own failure, 2 wrong use or configuration,
-3 ROLLBACK, 4 HOLD, 130 interrupted."""
+3 ROLLBACK or BLOCK, 4 HOLD or INVALID, 5 WARN, 130 interrupted."""
 
 
 class _Commands(click.Group):

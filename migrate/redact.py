@@ -189,6 +189,8 @@ class Redactor:
             answer,
             choices=tuple(self._choice(choice) for choice in answer.choices),
             error=None if answer.error is None else self._failure(answer.error),
+            oddities=tuple(replace(odd, evidence=self.text(odd.evidence)) for odd in answer.oddities),
+            extra=tuple((self.text(path), self._string(text)) for path, text in answer.extra),
         )
 
     def _choice(self, choice: Choice) -> Choice:

@@ -1,13 +1,35 @@
-"""Assembly of answers: chat completions and completions, streamed or not, into one ``Answer``."""
+"""Assembly of chat completions and completions, streamed or not, into one ``Answer``."""
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Callable, Iterable
+from operator import itemgetter
 from typing import Any
 
 import orjson
 
-from replay.exchange import JSON, Answer, Choice, ToolCall, Usage
+from replay.exchange import JSON, Answer, Choice, Failure, ToolCall, Usage
 from replay.failures import body_failure
+from replay.oddities import Oddities
+
+_CHUNK = frozenset(
+    {"choices", "created", "error", "id", "model", "object", "obfuscation", "provider"}
+    | {"service_tier", "system_fingerprint", "type", "usage"}
+)
+_CHOICE = frozenset(
+    {"delta", "finish_reason", "index", "logprobs", "matched_stop", "message", "native_finish_reason"}
+    | {"stop_reason", "text", "token_ids"}
+)
+_MESSAGE = frozenset(
+    {"annotations", "audio", "content", "function_call", "images", "name", "reasoning"}
+    | {"reasoning_content", "refusal", "role", "tool_calls"}
+)
+_CALL = frozenset(("function", "id", "index", "type"))
+_REASONING = ("reasoning", "reasoning_content")
+_PIECES = ("content", *_REASONING, "refusal")
+_CHANGES = frozenset(("choices", "created", "obfuscation"))
+"""Fields of a chunk whose change means nothing."""
 
 
 class _Call:
@@ -16,79 +38,179 @@ class _Call:
     __slots__ = ("arguments", "id", "name")
 
     def __init__(self) -> None:
-        self.id: str | None = None
+        self.id = ""
         self.name = ""
         self.arguments: list[str] = []
+
+    def built(self) -> ToolCall:
+        return ToolCall(name=self.name, arguments=joined(self.arguments), id=self.id or None)
 
 
 class _Choice:
     """One choice while its pieces arrive."""
 
-    __slots__ = ("calls", "finish", "index", "reasoning", "refusal", "text")
+    __slots__ = (
+        "calls",
+        "finish",
+        "index",
+        "loose",
+        "media",
+        "pieces",
+        "reasoning_field",
+        "role",
+    )
 
     def __init__(self, index: int) -> None:
         self.index = index
-        self.text: list[str] = []
-        self.reasoning: list[str] = []
-        self.refusal: list[str] = []
+        self.pieces: dict[str, list[str]] = {"content": [], "reasoning": [], "refusal": []}
+        self.reasoning_field = ""
+        self.media: list[str] = []
         self.calls: dict[int, _Call] = {}
+        """As a strict client puts them together: by index."""
+        self.loose: list[_Call] = []
+        """As their ids suggest."""
         self.finish: str | None = None
+        self.role = ""
 
     def built(self) -> Choice:
-        calls = (self.calls[key] for key in sorted(self.calls))
         return Choice(
             index=self.index,
-            text="".join(self.text),
-            reasoning="".join(self.reasoning),
-            refusal="".join(self.refusal),
-            tool_calls=tuple(ToolCall(name=c.name, arguments="".join(c.arguments), id=c.id) for c in calls),
+            text=joined(self.pieces["content"]),
+            reasoning=joined(self.pieces["reasoning"]),
+            refusal=joined(self.pieces["refusal"]),
+            tool_calls=tuple(self.calls[key].built() for key in sorted(self.calls)),
             finish_reason=self.finish,
+            role=self.role,
+            reasoning_field=self.reasoning_field,
+            media=tuple(self.media),
         )
 
 
-class Assembler:
+class _Shape:
+    """A chunk that held one piece of text of one choice and nothing else: what all else in it looked like.
+
+    A later chunk whose other fields are all equal says nothing new but its piece.
+    """
+
+    __slots__ = ("choice", "choice_keys", "chunk", "chunk_keys", "delta", "delta_keys", "field", "parts")
+
+    def __init__(self, chunk: JSON, choice: JSON, delta: JSON, field: str, parts: list[str]) -> None:
+        self.field, self.parts = field, parts
+        self.chunk_keys, self.choice_keys, self.delta_keys = list(chunk), list(choice), list(delta)
+        inner = "delta" if delta is not choice else field
+        self.chunk = _rest(chunk, _CHANGES)
+        self.choice = _rest(choice, (inner,))
+        self.delta = _rest(delta, (field,)) if delta is not choice else None
+
+
+_Rest = tuple[Callable[[JSON], Any], Any]
+
+
+def _rest(value: JSON, without: Any) -> _Rest | None:
+    keys = [key for key in value if key not in without]
+    if not keys:
+        return None
+    get = itemgetter(*keys)
+    return get, get(value)
+
+
+class Completion:
     """Takes the JSON objects of an answer in order and builds the ``Answer`` they mean.
 
     A whole (unstreamed) body is one object whose choices hold ``message`` or ``text`` in place of ``delta``.
     """
 
-    __slots__ = ("_choices", "_error", "_model", "_oddities", "_usage")
+    __slots__ = (
+        "_choices",
+        "_fingerprint",
+        "_id",
+        "_model",
+        "_shape",
+        "_usage",
+        "counted",
+        "failure",
+        "odd",
+        "refused",
+    )
 
-    def __init__(self) -> None:
+    def __init__(self, odd: Oddities) -> None:
+        self.odd = odd
+        self.failure: Failure | None = None
+        """An error object among the chunks."""
+        self.counted = False
+        """The server has stated that it generated a token."""
         self._choices: dict[int, _Choice] = {}
         self._usage: Usage | None = None
         self._model: str | None = None
-        self._error: JSON | None = None
-        self._oddities: dict[str, None] = {}
+        self._id: str | None = None
+        self._fingerprint: str | None = None
+        self._shape: _Shape | None = None
 
-    def odd(self, code: str) -> None:
-        """Notes a peculiarity of the wire, once."""
-        self._oddities.setdefault(code)
-
-    def feed(self, chunk: JSON) -> bool:
-        """Takes one object. True when it carried a token: non-empty content, reasoning or tool arguments."""
-        if chunk.get("error") or chunk.get("object") == "error":
-            self._error = self._error or chunk
+    def quick(self, chunk: JSON) -> bool:
+        """Takes a chunk that says nothing new but a piece of text. False: it is for ``feed``."""
+        shape = self._shape
+        if shape is None or list(chunk) != shape.chunk_keys:
             return False
-        if isinstance(model := chunk.get("model"), str):
-            self._model = model
-        if isinstance(usage := chunk.get("usage"), dict):
-            self._usage = _usage(usage)
+        choices = chunk["choices"]
+        if type(choices) is not list or len(choices) != 1:
+            return False
+        choice = choices[0]
+        if type(choice) is not dict or list(choice) != shape.choice_keys:
+            return False
+        if shape.delta_keys is shape.choice_keys:
+            delta = choice
+        else:
+            delta = choice["delta"]
+            if type(delta) is not dict or list(delta) != shape.delta_keys:
+                return False
+        piece = delta[shape.field]
+        if type(piece) is not str or not piece:
+            return False
+        for rest, value in ((shape.chunk, chunk), (shape.choice, choice), (shape.delta, delta)):
+            if rest is not None and rest[0](value) != rest[1]:
+                return False
+        shape.parts.append(piece)
+        return True
+
+    def feed(self, chunk: JSON, name: bytes = b"") -> bool:
+        """Takes one object. True when it carried a token: non-empty content, reasoning or tool arguments."""
+        self._shape = None
+        if chunk.get("error") or chunk.get("object") == "error":
+            if self.failure is None:
+                self.failure = body_failure(chunk, None)
+            return False
+        if name and name != b"message":
+            self.odd.add("client_risk.event_name", name)
+        self._identity(chunk)
+        if (usage := chunk.get("usage")) is not None:
+            self._count(usage)
+        for key in chunk.keys() - _CHUNK:
+            if chunk[key] is not None:
+                self.odd.field(key, chunk[key])
         choices = chunk.get("choices")
         if not isinstance(choices, list):
-            self.odd("envelope.choices_missing")
+            self.odd.add("envelope.choices_missing")
             return False
+        if not choices and usage is None:
+            self.odd.add("client_risk.empty_choices")
         # A sum, not any(): every choice of the chunk has to be taken in.
-        return sum(self._choice(choice) for choice in choices if isinstance(choice, dict)) > 0
+        carried = sum(self._choice(choice) for choice in choices if isinstance(choice, dict))
+        if carried == 1 and len(choices) == 1:
+            self._learn(chunk, choices[0])
+        return carried > 0
 
     def finish(self, status: int | None) -> Answer:
         """Everything fed so far as a value; ``status`` is the HTTP status that an error object came under."""
+        for choice in self._choices.values():
+            self._check(choice)
         return Answer(
             choices=tuple(self._choices[index].built() for index in sorted(self._choices)),
             usage=self._usage,
             model=self._model,
-            error=body_failure(self._error, status) if self._error else None,
-            oddities=tuple(self._oddities),
+            error=self.failure,
+            oddities=self.odd.all(),
+            fingerprint=self._fingerprint,
+            extra=self.odd.fields(),
         )
 
     @property
@@ -96,85 +218,238 @@ class Assembler:
         """Every choice seen so far has a finish reason, and there is one."""
         return bool(self._choices) and all(choice.finish for choice in self._choices.values())
 
+    def _identity(self, chunk: JSON) -> None:
+        model, identity = chunk.get("model"), chunk.get("id")
+        if isinstance(model, str) and model:
+            if self._model not in (None, model):
+                self.odd.add("envelope.model_changes")
+            self._model = model
+        if isinstance(identity, str) and identity:
+            if self._id not in (None, identity):
+                self.odd.add("envelope.id_changes")
+            self._id = identity
+        for key in ("system_fingerprint", "provider"):
+            if isinstance(chunk.get(key), str):
+                self._fingerprint = chunk[key]
+
+    def _count(self, usage: Any) -> None:
+        if not isinstance(usage, dict):
+            self.odd.add("envelope.wrong_type", "usage")
+            return
+        read = usage_of(usage)
+        self.counted = self.counted or bool(read.completion_tokens)
+        if self._usage is not None and read != self._usage:
+            self.odd.add("client_risk.usage_repeated")
+        self._usage = read
+
+    def _learn(self, chunk: JSON, choice: JSON) -> None:
+        """Remembers the shape of a chunk whose only news was a piece of text."""
+        whole = choice.get("delta")
+        delta = whole if isinstance(whole, dict) else choice
+        fields = [key for key in (*_PIECES, "text") if isinstance(delta.get(key), str) and delta[key]]
+        if len(fields) != 1 or choice.get("finish_reason") is not None or choice.get("logprobs") is not None:
+            return
+        others = (key for key, value in delta.items() if value is not None and key not in (fields[0], "role"))
+        if (delta is choice and fields != ["text"]) or (delta is not choice and any(others)):
+            return
+        known = self._choices.get(choice.get("index", 0))
+        if known is None or known.finish is not None:
+            return
+        kind = {"text": "content", "reasoning_content": "reasoning"}.get(fields[0], fields[0])
+        self._shape = _Shape(chunk, choice, delta, fields[0], known.pieces[kind])
+        if delta is choice:
+            self._shape.delta_keys = self._shape.choice_keys
+
     def _choice(self, data: JSON) -> bool:
         index = data.get("index")
         if not isinstance(index, int):
-            self.odd("envelope.index_missing")
+            self.odd.add(
+                "envelope.index_ambiguous" if self._choices.keys() - {0} else "envelope.index_missing"
+            )
             index = 0
         choice = self._choices.get(index) or self._choices.setdefault(index, _Choice(index))
-        if isinstance(finish := data.get("finish_reason"), str):
-            choice.finish = finish
-        carried = self._add(choice.text, data.get("text"))
+        carried = self._text(choice, "content", data.get("text"))
         for key in ("delta", "message"):
             if isinstance(message := data.get(key), dict):
                 carried = self._message(choice, message, streamed=key == "delta") or carried
+        if carried and choice.finish is not None:
+            self.odd.add("finish.content_after")
+        self._finish(choice, data.get("finish_reason"))
+        for key in data.keys() - _CHOICE:
+            if data[key] is not None:
+                self.odd.field(f"choices[].{key}", data[key])
         return carried
+
+    def _finish(self, choice: _Choice, reason: Any) -> None:
+        if not reason:
+            return
+        if not isinstance(reason, str):
+            self.odd.add("envelope.wrong_type", "finish_reason")
+            return
+        if choice.finish not in (None, reason):
+            self.odd.add("finish.changes")
+        choice.finish = reason
 
     def _message(self, choice: _Choice, message: JSON, *, streamed: bool) -> bool:
-        reasoning = message.get("reasoning") or message.get("reasoning_content")
-        carried = self._add(choice.text, message.get("content"))
-        carried = self._add(choice.reasoning, reasoning) or carried
-        carried = self._add(choice.refusal, message.get("refusal")) or carried
+        if isinstance(role := message.get("role"), str) and role:
+            choice.role = role
+        carried = self._text(choice, "content", message.get("content"))
+        carried = self._text(choice, "refusal", message.get("refusal")) or carried
+        carried = self._reasoning(choice, message) or carried
         calls = message.get("tool_calls")
-        for position, call in enumerate(calls if isinstance(calls, list) else ()):
-            if not isinstance(call, dict):
-                continue
-            if streamed and choice.calls and "id" in call and not isinstance(call.get("index"), int):
-                self.odd("tools.index_missing")
-            carried = self._call(choice, call, position) or carried
+        if isinstance(calls, list):
+            for position, call in enumerate(calls):
+                if isinstance(call, dict):
+                    carried = self._call(choice, call, position if not streamed else None) or carried
+        elif calls is not None:
+            self.odd.add("envelope.wrong_type", "tool_calls")
+        if isinstance(legacy := message.get("function_call"), dict):
+            self.odd.add("client_risk.function_call")
+            carried = self._call(choice, {"function": legacy, "index": 0}, None if streamed else 0) or carried
+        self._media(choice, "audio", message.get("audio"))
+        self._media(choice, "image", message.get("images"))
+        for key in message.keys() - _MESSAGE:
+            if message[key] is not None:
+                self.odd.field(f"message.{key}", message[key])
         return carried
 
-    def _add(self, parts: list[str], value: Any) -> bool:
+    def _reasoning(self, choice: _Choice, message: JSON) -> bool:
+        """Under either name; both names with one text are one text."""
+        found = [key for key in _REASONING if message.get(key)]
+        if len(found) > 1:
+            self.odd.add("client_risk.reasoning_twice")
+        if not found:
+            return False
+        choice.reasoning_field = choice.reasoning_field or found[0]
+        return self._text(choice, "reasoning", message[found[0]])
+
+    def _text(self, choice: _Choice, kind: str, value: Any) -> bool:
         if isinstance(value, list):
-            value = "".join(
-                part["text"] for part in value if isinstance(part, dict) and isinstance(part.get("text"), str)
+            self.odd.add("envelope.content_parts")
+            value = "".join(self._part(choice, part) for part in value)
+        if value is None or value == "":
+            return False
+        if not isinstance(value, str):
+            self.odd.add("envelope.wrong_type", kind)
+            return False
+        choice.pieces[kind].append(value)
+        return True
+
+    def _part(self, choice: _Choice, part: Any) -> str:
+        if isinstance(part, str):
+            return part
+        if not isinstance(part, dict):
+            return ""
+        kind = part.get("type")
+        if kind in ("image_url", "image", "input_audio", "audio"):
+            self._media(choice, str(kind).partition("_")[0], part)
+        text = part.get("text")
+        return text if isinstance(text, str) else ""
+
+    def _media(self, choice: _Choice, kind: str, value: Any) -> None:
+        if value:
+            choice.media.append(
+                f"{kind}:{hashlib.sha256(orjson.dumps(value, option=orjson.OPT_SORT_KEYS)).hexdigest()}"
             )
-        if not isinstance(value, str) or not value:
-            return False
-        parts.append(value)
-        return True
 
-    def _call(self, choice: _Choice, data: JSON, position: int) -> bool:
-        call = _find_call(choice.calls, data, position)
-        if isinstance(identity := data.get("id"), str) and identity:
-            call.id = identity
+    def _call(self, choice: _Choice, data: JSON, position: int | None) -> bool:
+        """One piece of a call, or a whole call at ``position`` of an unstreamed answer."""
         function = data.get("function")
-        if not isinstance(function, dict):
-            return False
-        if isinstance(name := function.get("name"), str) and name:
-            call.name = name
+        function = function if isinstance(function, dict) else {}
+        identity, name = _string(data.get("id")), _string(function.get("name"))
+        for key in data.keys() - _CALL:
+            if data[key] is not None:
+                self.odd.field(f"tool_calls[].{key}", data[key])
+        call = choice.calls.setdefault(self._place(choice, data, position), _Call())
+        loose = self._loose(choice, call, identity)
+        if call.id and identity and call.id != identity:
+            self.odd.add("tools.index_collision")
+        elif call.name and name:
+            self.odd.add("tools.repeated_name")
         arguments = function.get("arguments")
-        if isinstance(arguments, dict | list):
-            self.odd("tools.arguments_type")
+        if isinstance(arguments, dict | list) or (arguments is not None and not isinstance(arguments, str)):
+            self.odd.add("tools.arguments_type")
             arguments = orjson.dumps(arguments).decode()
-        if not isinstance(arguments, str) or not arguments:
-            return False
-        call.arguments.append(arguments)
-        return True
+        for one in (call, loose):
+            one.id, one.name = one.id + identity, one.name + name
+            if arguments:
+                one.arguments.append(arguments)
+        return bool(arguments)
+
+    def _place(self, choice: _Choice, data: JSON, position: int | None) -> int:
+        """The slot of a call's piece: its place in a whole answer, else its index, as clients do."""
+        if position is not None:
+            return position
+        stated = data.get("index")
+        if isinstance(stated, int) and not isinstance(stated, bool):
+            return stated
+        self.odd.add("tools.index_missing")
+        identity = data.get("id")
+        for place, call in choice.calls.items():
+            if identity and call.id == identity:
+                return place
+        last = max(choice.calls, default=-1)
+        return last + 1 if identity or not choice.calls else last
+
+    def _loose(self, choice: _Choice, call: _Call, identity: str) -> _Call:
+        """The call that a piece belongs to by its id; without one, the last."""
+        known = next((one for one in choice.loose if identity and one.id == identity), None)
+        if known is not None:
+            known.id = ""
+            return known
+        if identity or not choice.loose:
+            choice.loose.append(_Call())
+            return choice.loose[-1]
+        at = list(choice.calls.values()).index(call)
+        return choice.loose[at] if len(choice.loose) == len(choice.calls) else choice.loose[-1]
+
+    def _check(self, choice: _Choice) -> None:
+        """What only the whole answer shows."""
+        for code in ("tools.index_collision", "tools.index_missing"):
+            if code in self.odd:
+                self.odd.add(
+                    "tools.by_id", ", ".join(f"{c.name}({''.join(c.arguments)})" for c in choice.loose)
+                )
+        for call in choice.calls.values():
+            if not call.name:
+                self.odd.add("tools.name_missing", "".join(call.arguments))
+            if not call.id:
+                self.odd.add("tools.id_missing", call.name)
 
 
-def _find_call(calls: dict[int, _Call], data: JSON, position: int) -> _Call:
-    """The call that a piece belongs to: by index as clients do; without one, an id opens a new call."""
-    stated = data.get("index")
-    if isinstance(stated, int):
-        return calls.setdefault(stated, _Call())
-    identity = data.get("id")
-    for call in calls.values():
-        if identity and call.id == identity:
-            return call
-    if identity or not calls:
-        return calls.setdefault(len(calls), _Call())
-    return calls.get(position) or next(reversed(calls.values()))
+def joined(parts: Iterable[str]) -> str:
+    """The whole of a text. A character that servers cut into two escapes (a surrogate pair over two pieces) is one again."""
+    text = "".join(parts)
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+    return text
 
 
-def _usage(data: JSON) -> Usage:
-    details = data.get("prompt_tokens_details")
+def usage_of(data: JSON) -> Usage:
+    """Token counts under the names of either interface."""
+    prompt = data.get("prompt_tokens_details") or data.get("input_tokens_details")
+    output = data.get("completion_tokens_details") or data.get("output_tokens_details")
+    cached = _number(prompt, "cached_tokens")
     return Usage(
-        prompt_tokens=_count(data.get("prompt_tokens")),
-        completion_tokens=_count(data.get("completion_tokens")),
-        cached_tokens=_count(details.get("cached_tokens")) if isinstance(details, dict) else None,
+        prompt_tokens=_number(data, "prompt_tokens", "input_tokens"),
+        completion_tokens=_number(data, "completion_tokens", "output_tokens"),
+        total_tokens=_number(data, "total_tokens"),
+        cached_tokens=_number(data, "cache_read_input_tokens") if cached is None else cached,
+        reasoning_tokens=_number(output, "reasoning_tokens"),
     )
 
 
-def _count(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53 else None
+def _number(data: Any, *keys: str) -> int | None:
+    for key in keys if isinstance(data, dict) else ():
+        value = data.get(key)
+        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53:
+            return value
+    return None
+
+
+def _string(value: Any) -> str:
+    return value if isinstance(value, str) else ""

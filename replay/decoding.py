@@ -1,15 +1,16 @@
-"""From a recording to an observation: content codings, the kind of body, assembly, timing and the outcome."""
+"""From a recording to an observation: content coding, kind of body, assembly by interface, timing, outcome, and what was odd."""
 
 from __future__ import annotations
 
 import json
-import zlib
 from dataclasses import dataclass, replace
 from typing import Any
 
 import orjson
 
-from replay.completion import Assembler
+from replay import embeddings, messages, responses
+from replay.coding import Chunks, joined, plain
+from replay.completion import Completion
 from replay.exchange import (
     JSON,
     Answer,
@@ -18,21 +19,25 @@ from replay.exchange import (
     ErrorClass,
     Failure,
     Observation,
+    Oddity,
     Outcome,
     Recording,
     Timing,
 )
-from replay.failures import classify, http_failure, transport_failure
+from replay.failures import classify, envelope_of, http_failure, transport_failure
 from replay.nesting import too_deep
-from replay.sse import Decoder, Event
+from replay.oddities import Oddities
+from replay.sse import Decoder
 
-Chunks = tuple[tuple[float, bytes], ...]
-
-GENERATION_PATHS = ("/v1/chat/completions", "/v1/completions")
-_MAX_BODY = 64 * 2**20
+GENERATION_PATHS = ("/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/messages")
+LARGE_EVENT = 64 * 1024
+"""Line readers of several clients give up beyond this."""
 _MALFORMED = Failure(
     outcome=Outcome.PROTOCOL_ERROR, error_class=ErrorClass.MALFORMED, message="", status=None, retryable=False
 )
+_JSON_KINDS = ("application/json", "application/problem+json", "text/json")
+
+Assembler = Completion | responses.Responses | messages.Messages
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +47,7 @@ class _Decoded:
     answer: Answer | None = None
     failure: Failure | None = None
     token_times: tuple[float, ...] = ()
+    counted_at: float | None = None
     streamed: bool = False
     complete_at: float | None = None
 
@@ -59,8 +65,9 @@ def observe(
 
     ``at``: epoch seconds of the dispatch. ``path``: the request's path, which says what a good answer has to hold.
     """
-    decoded = _decode(recording, path)
-    failure = _failure(recording, decoded, at)
+    chunks, problem = plain(recording.chunks, header(recording, "content-encoding"))
+    decoded = _decode(recording, chunks, problem, path)
+    failure = _failure(recording, decoded, chunks, at)
     if recording.ending is Ending.OVERSIZE and arm is not Arm.CANDIDATE:
         outcome, reason = Outcome.MIRROR_DROPPED, "answer_too_large"
     else:
@@ -77,15 +84,14 @@ def observe(
         failure=failure,
         timing=_timing(recording, decoded, failure),
         earlier=earlier,
-        raw=b"".join(data for _, data in recording.chunks) if recording.chunks else None,
+        raw=joined(recording.chunks) if recording.chunks else None,
     )
 
 
-def _failure(recording: Recording, decoded: _Decoded, at: float) -> Failure | None:
+def _failure(recording: Recording, decoded: _Decoded, chunks: Chunks, at: float) -> Failure | None:
     """The transport's verdict first, unless the answer was already whole when the transport broke."""
     if recording.status is not None and recording.status >= 400:
-        body = b"".join(data for _, data in _plain(recording) or ())
-        return http_failure(recording.status, recording.headers, body, now=at)
+        return http_failure(recording.status, recording.headers, joined(chunks), now=at)
     if recording.ending is not Ending.COMPLETE and decoded.complete_at is None:
         return transport_failure(recording)
     return decoded.failure or (classify(recording, now=at) if decoded.complete_at is None else None)
@@ -93,140 +99,256 @@ def _failure(recording: Recording, decoded: _Decoded, at: float) -> Failure | No
 
 def _timing(recording: Recording, decoded: _Decoded, failure: Failure | None) -> Timing:
     start = recording.sent_at
-    times = tuple(at - start for at in decoded.token_times)
+    times = tuple(at - start for at in decoded.token_times) if decoded.streamed else ()
     last = recording.chunks[-1][0] if recording.chunks and failure is None else recording.ended_at
     return Timing(
         head_s=None if recording.head_at is None else recording.head_at - start,
-        ttft_s=times[0] if times and decoded.streamed else None,
+        ttft_s=times[0] if times else None,
         e2e_s=(last if decoded.complete_at is None else decoded.complete_at) - start,
-        content_times=times if decoded.streamed else (),
+        generated_s=None if decoded.counted_at is None else decoded.counted_at - start,
+        content_times=times,
     )
 
 
-def _decode(recording: Recording, path: str) -> _Decoded:
-    if recording.status is None or recording.status >= 400 or not recording.chunks:
+def _decode(recording: Recording, chunks: Chunks, problem: str, path: str) -> _Decoded:
+    if recording.status is None or recording.status >= 400:
+        return _Decoded()
+    if problem and not (chunks and recording.ending is not Ending.COMPLETE):
+        return _Decoded(failure=_malformed(recording, problem, code="envelope.coding"))
+    kind = (header(recording, "content-type") or "").partition(";")[0].strip()
+    if not any(data for _, data in chunks):
         return _empty(recording, path)
-    chunks = _plain(recording)
-    if chunks is None:
-        return _Decoded(failure=_malformed(recording, "body does not match its content-encoding"))
-    if _is_stream(recording, chunks):
-        return _decode_stream(recording, chunks)
-    return _decode_body(recording, chunks, path)
+    odd = Oddities()
+    if _is_stream(kind, chunks):
+        if kind != "text/event-stream":
+            odd.add("stream.content_type", kind or "no content type")
+        return _Stream(odd).decode(recording, chunks)
+    return _decode_body(recording, joined(chunks), kind, path, odd)
 
 
 def _empty(recording: Recording, path: str) -> _Decoded:
-    wanted = recording.ending is Ending.COMPLETE and recording.status == 200 and _generates(path)
-    return _Decoded(failure=_malformed(recording, "empty body") if wanted else None)
+    wanted = recording.ending is Ending.COMPLETE and recording.status == 200 and generates(path)
+    return _Decoded(failure=_malformed(recording, "empty body", code="envelope.empty") if wanted else None)
 
 
-def _is_stream(recording: Recording, chunks: Chunks) -> bool:
-    kind = header(recording, "content-type") or ""
-    return kind.startswith("text/event-stream") or (
-        not kind and chunks[0][1].startswith((b"data:", b":", b"event:"))
-    )
-
-
-def _decode_stream(recording: Recording, chunks: Chunks) -> _Decoded:
-    stream = _Stream()
-    decoder = Decoder()
-    for at, data in chunks:
-        for event in decoder.feed(data):
-            stream.event(at, event)
-    if (cut := decoder.end()) is not None:
-        stream.cut(chunks[-1][0], cut)
-    if decoder.comments:
-        stream.assembler.odd("stream.comments")
-    broken = stream.failure(recording)
-    answer = stream.assembler.finish(recording.status)
-    failure = answer.error or broken
-    complete_at = stream.complete_at if failure is None else None
-    return _Decoded(
-        answer=answer,
-        failure=failure,
-        token_times=tuple(stream.times),
-        streamed=True,
-        complete_at=complete_at,
-    )
+def _is_stream(kind: str, chunks: Chunks) -> bool:
+    """What the first bytes look like; the content type only decides where they could be either."""
+    start = joined(chunks[:8])[:2_048].removeprefix(b"\xef\xbb\xbf").lstrip()
+    if start.startswith((b"data:", b"event:", b"id:", b"retry:")):
+        return True
+    if start.startswith(b":"):
+        return kind not in _JSON_KINDS
+    return kind == "text/event-stream" and not start.startswith((b"{", b"["))
 
 
 class _Stream:
     """The events of one streamed answer, taken in order."""
 
-    __slots__ = ("assembler", "broken", "done_at", "finish_at", "times")
+    __slots__ = (
+        "assembler",
+        "broken",
+        "counted_at",
+        "decoder",
+        "done_at",
+        "finish_at",
+        "largest",
+        "odd",
+        "times",
+    )
 
-    def __init__(self) -> None:
-        self.assembler = Assembler()
+    def __init__(self, odd: Oddities) -> None:
+        self.odd = odd
+        self.decoder = Decoder()
+        self.assembler: Assembler | None = None
         self.times: list[float] = []
         self.done_at: float | None = None
         self.finish_at: float | None = None
+        self.counted_at: float | None = None
         self.broken: bytes | None = None
+        self.largest = 0
+
+    def decode(self, recording: Recording, chunks: Chunks) -> _Decoded:
+        for at, data in chunks:
+            self._take(at, data)
+        if (cut := self.decoder.end()) is not None:
+            self._cut(chunks[-1][0], cut[0])
+        self._peculiar()
+        broken = self._failure(recording)
+        answer = (self.assembler or Completion(self.odd)).finish(recording.status)
+        failure = (
+            replace(answer.error, status=recording.status, code="error.mid_stream")
+            if answer.error
+            else broken
+        )
+        return _Decoded(
+            answer=replace(answer, error=failure if answer.error else None),
+            failure=failure,
+            token_times=tuple(self.times),
+            counted_at=self.counted_at,
+            streamed=True,
+            complete_at=self._complete_at if failure is None else None,
+        )
 
     @property
-    def complete_at(self) -> float | None:
+    def _complete_at(self) -> float | None:
         return self.finish_at if self.done_at is None else self.done_at
 
-    def event(self, at: float, event: Event) -> None:
-        if event.data == b"[DONE]":
-            self.done_at = at
+    def _take(self, at: float, read: bytes) -> None:
+        loads, times = orjson.loads, self.times
+        for data, name in self.decoder.feed(read):
+            try:
+                chunk = loads(data)
+            except orjson.JSONDecodeError:
+                chunk = None
+            if (
+                self.assembler is not None
+                and self.done_at is None
+                and type(chunk) is dict
+                and self.assembler.quick(chunk)
+            ):
+                times.append(at)
+            else:
+                self._event(at, data, name, chunk)
+
+    def _event(self, at: float, data: bytes, name: bytes, chunk: Any) -> None:
+        """One event with all that may be in it. ``chunk`` is its JSON, where it was plain JSON."""
+        self.odd.event = data
+        self.largest = max(self.largest, len(data))
+        if data.strip() == b"[DONE]":
+            self.done_at = at if self.done_at is None else self.done_at
             return
         if self.done_at is not None:
-            self.assembler.odd("stream.data_after_done")
+            self.odd.add("stream.data_after_done")
             return
-        chunk = parse_object(event.data)
-        if chunk is None:
-            self.broken = self.broken or event.data[:200]
-            self.assembler.odd("stream.non_json_data_event")
+        if not isinstance(chunk, dict):
+            chunk = loose(data, self.odd)
+        if chunk is None or too_deep(chunk):
+            if not data.strip():
+                self.odd.add("stream.empty_event", name)
+                return
+            self.broken = self.broken or data[:200]
+            self.odd.add("stream.non_json_data_event")
             return
-        if self.assembler.feed(chunk):
+        assembler = self.assembler = self.assembler or assembler_for(chunk, self.odd)
+        if assembler.feed(chunk, name):
             self.times.append(at)
-        if not self.assembler.finished:
+        if assembler.counted and self.counted_at is None:
+            self.counted_at = at
+        if not assembler.finished:
             self.finish_at = None  # a further choice has begun
         elif self.finish_at is None:
             self.finish_at = at
 
-    def cut(self, at: float, event: Event) -> None:
+    def _cut(self, at: float, data: bytes) -> None:
         """An event without its closing blank line: a strict client never sees it, but ``[DONE]`` still tells the end."""
-        self.assembler.odd("stream.cut_event")
-        if event.data == b"[DONE]":
+        self.odd.add("stream.cut_event", data)
+        if data.strip() == b"[DONE]" and self.done_at is None:
             self.done_at = at
 
-    def failure(self, recording: Recording) -> Failure | None:
+    def _peculiar(self) -> None:
+        """What the framing showed, which some client or other stumbles over."""
+        decoder = self.decoder
+        for seen, code in (
+            (decoder.comments, "stream.comments"),
+            (decoder.joined, "client_risk.multi_line_data"),
+            (decoder.marked, "client_risk.byte_order_mark"),
+        ):
+            if seen:
+                self.odd.add(code, f"{int(seen)} times")
+        if decoder.unknown is not None:
+            self.odd.add("stream.unknown_field", decoder.unknown)
+        if decoder.too_long:
+            self.odd.add("stream.too_long", f"{decoder.too_long} events")
+        if self.largest > LARGE_EVENT:
+            self.odd.add("client_risk.large_event", f"{self.largest} bytes")
+
+    def _failure(self, recording: Recording) -> Failure | None:
+        """Why this is no whole answer; None when it is."""
+        assembler = self.assembler
+        if assembler is not None and assembler.failure is not None:
+            return None  # the error says it better
         if self.broken is not None:
-            return _malformed(recording, f"stream event is not JSON: {self.broken.decode(errors='replace')}")
-        if self.complete_at is None:
-            return _malformed(recording, "stream ended without a finish reason or [DONE]", ErrorClass.RESET)
-        if self.done_at is None:
-            self.assembler.odd("stream.done_missing")
+            words = f"stream event is not JSON: {self.broken.decode(errors='replace')}"
+            return _malformed(recording, words, code="stream.non_json_data_event")
+        if self._complete_at is None:
+            words = "stream ended without a finish reason or [DONE]"
+            return _malformed(recording, words, ErrorClass.RESET, code="stream.truncated")
+        if self.done_at is None and isinstance(assembler, Completion):
+            self.odd.add("stream.done_missing", "")
+        elif isinstance(assembler, Completion) and not assembler.finished:
+            self.odd.add("finish.missing", "[DONE]")
         return None
 
 
-def _decode_body(recording: Recording, chunks: Chunks, path: str) -> _Decoded:
-    body = b"".join(data for _, data in chunks)
-    value = parse_object(body)
+def assembler_for(chunk: JSON, odd: Oddities) -> Assembler:
+    """The reader of the interface that an object belongs to; errors and everything unknown go to chat completions."""
+    if responses.speaks(chunk):
+        return responses.Responses(odd)
+    if messages.speaks(chunk):
+        return messages.Messages(odd)
+    return Completion(odd)
+
+
+def _decode_body(recording: Recording, body: bytes, kind: str, path: str, odd: Oddities) -> _Decoded:
+    odd.event = body
+    value = parse_object(body, odd)
     if value is None:
-        return _Decoded(
-            failure=_malformed(recording, "body is not a JSON object") if _generates(path) else None
+        if not generates(path):
+            return _Decoded(answer=Answer(oddities=odd.all()) if odd.all() else None)
+        shape = envelope_of(None, body)
+        what = {"html": "an HTML page", "text": "text"}.get(shape, "no JSON object")
+        failure = _malformed(
+            recording, f"the answer is {what}, not JSON: {body[:120].decode(errors='replace')}"
         )
-    assembler = Assembler()
+        return _Decoded(failure=replace(failure, code="envelope.not_json", envelope=shape))
+    if kind and kind not in _JSON_KINDS and not kind.endswith("+json"):
+        odd.add("envelope.content_type", kind)
+    if embeddings.speaks(value):
+        return _Decoded(answer=embeddings.read(value, odd))
+    assembler = assembler_for(value, odd)
     assembler.feed(value)
     answer = assembler.finish(recording.status)
-    failure = answer.error
-    if failure is None and _generates(path) and not answer.choices:
-        failure = _malformed(recording, "answer holds no choices")
-    return _Decoded(answer=answer, failure=failure)
+    if answer.error is not None:
+        error = replace(answer.error, status=recording.status)
+        return _Decoded(answer=replace(answer, error=error), failure=error)
+    if generates(path) and not answer.choices:
+        missing = _malformed(recording, "answer holds no choices", code="envelope.choices_missing")
+        return _Decoded(answer=answer, failure=missing)
+    if answer.choices and not all(choice.finish_reason for choice in answer.choices):
+        missing_finish = Oddity(code="finish.missing", evidence="finish_reason: null")
+        answer = replace(answer, oddities=(*answer.oddities, missing_finish))
+    return _Decoded(answer=answer)
 
 
-def parse_object(data: bytes) -> JSON | None:
+def parse_object(data: bytes, odd: Oddities | None = None) -> JSON | None:
     """The JSON object in ``data``, NaN and infinities tolerated; ``None`` when it is something else or nested too deeply."""
-    value: Any
     try:
-        value = orjson.loads(data)
+        value: Any = orjson.loads(data)
     except orjson.JSONDecodeError:
-        try:
-            value = json.loads(data)
-        except (ValueError, RecursionError):
-            return None
+        value = loose(data, odd or Oddities())
     return value if isinstance(value, dict) and not too_deep(value) else None
+
+
+def loose(data: bytes, odd: Oddities) -> JSON | None:
+    """The object in what is almost JSON: numbers that JSON does not know, bytes that are not UTF-8, a byte-order mark."""
+    text = data.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace")
+    try:
+        value = json.loads(text, parse_constant=lambda word: odd.add("envelope.nonstandard_number", word))
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(value, dict):
+        return None
+    if "\ufffd" in text and not _is_utf8(data):
+        odd.add("text.invalid_utf8")
+    return value
+
+
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def header(recording: Recording, name: str) -> str | None:
@@ -234,30 +356,19 @@ def header(recording: Recording, name: str) -> str | None:
     return next((value.lower() for key, value in recording.headers if key.lower() == name), None)
 
 
-def _plain(recording: Recording) -> Chunks | None:
-    """The chunks without their content coding, each with its own arrival time; ``None`` when they do not decode."""
-    coding = (header(recording, "content-encoding") or "identity").strip()
-    if coding == "identity":
-        return recording.chunks
-    if coding not in ("gzip", "x-gzip", "deflate"):
-        return None
-    inflater = zlib.decompressobj(wbits=47)
-    plain, left = [], _MAX_BODY
-    try:
-        for at, data in recording.chunks:
-            piece = inflater.decompress(data, left)
-            left -= len(piece)
-            if left <= 0:
-                return None
-            plain.append((at, piece))
-    except zlib.error:
-        return None
-    return tuple(plain)
-
-
-def _generates(path: str) -> bool:
+def generates(path: str) -> bool:
+    """Whether requests to that path ask for generated text."""
     return path.partition("?")[0].endswith(GENERATION_PATHS)
 
 
-def _malformed(recording: Recording, message: str, error_class: ErrorClass = ErrorClass.MALFORMED) -> Failure:
-    return replace(_MALFORMED, message=message, status=recording.status, error_class=error_class)
+def _malformed(
+    recording: Recording, message: str, error_class: ErrorClass = ErrorClass.MALFORMED, *, code: str = ""
+) -> Failure:
+    return replace(
+        _MALFORMED,
+        message=message[:500],
+        status=recording.status,
+        error_class=error_class,
+        retryable=error_class is ErrorClass.RESET,
+        code=code,
+    )

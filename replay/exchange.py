@@ -59,6 +59,16 @@ class Ending(StrEnum):
     OVERSIZE = "oversize"
 
 
+class Fault(StrEnum):
+    """Where to look first when a request failed."""
+
+    CLIENT = "client"
+    SERVER = "server"
+    CAPACITY = "capacity"
+    NETWORK = "network"
+    RELAY = "relay"
+
+
 class ErrorClass(StrEnum):
     """What kind of failure it was; the same class from two backends is the same failure, whatever its envelope."""
 
@@ -75,6 +85,32 @@ class ErrorClass(StrEnum):
     RESET = "reset"
     MALFORMED = "malformed"
 
+    @property
+    def fault(self) -> Fault:
+        """Whose fault a failure of this class is."""
+        return _FAULTS[self]
+
+    @property
+    def retryable(self) -> bool:
+        """Whether the same request may succeed when it is sent again."""
+        return self.fault is not Fault.CLIENT and self not in (ErrorClass.TIMEOUT, ErrorClass.MALFORMED)
+
+
+_FAULTS = {
+    ErrorClass.BAD_REQUEST: Fault.CLIENT,
+    ErrorClass.CONTEXT_OVERFLOW: Fault.CLIENT,
+    ErrorClass.AUTH: Fault.CLIENT,
+    ErrorClass.NOT_FOUND: Fault.CLIENT,
+    ErrorClass.RATE_LIMITED: Fault.CAPACITY,
+    ErrorClass.OVERLOADED: Fault.CAPACITY,
+    ErrorClass.SERVER: Fault.SERVER,
+    ErrorClass.GATEWAY: Fault.RELAY,
+    ErrorClass.TIMEOUT: Fault.SERVER,
+    ErrorClass.CONNECT: Fault.NETWORK,
+    ErrorClass.RESET: Fault.NETWORK,
+    ErrorClass.MALFORMED: Fault.SERVER,
+}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
@@ -87,6 +123,10 @@ class Failure:
     """HTTP status of the answer; ``None`` when no answer head arrived."""
     retryable: bool = False
     retry_after_s: float | None = None
+    code: str = ""
+    """The finding that says it more exactly than the class, such as ``error.mid_stream``; empty when none does."""
+    envelope: str = ""
+    """The shape that the error came in: ``openai``, ``flat``, ``string``, ``detail``, ``html``, ``text``, ``empty`` …"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +144,9 @@ class Usage:
 
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
+    total_tokens: int | None = None
     cached_tokens: int | None = None
+    reasoning_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +158,23 @@ class Choice:
     reasoning: str = ""
     refusal: str = ""
     tool_calls: tuple[ToolCall, ...] = ()
+    """As a strict client puts them together: pieces of one index are one call."""
     finish_reason: str | None = None
+    role: str = ""
+    """Empty when the backend never said it."""
+    reasoning_field: str = ""
+    """The field that the reasoning came in (``reasoning``, ``reasoning_content``); empty without reasoning."""
+    media: tuple[str, ...] = ()
+    """Audio and image parts as ``kind:sha256``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Oddity:
+    """Something in an answer that is not quite as it should be; docs/findings.md explains every code."""
+
+    code: str
+    evidence: str = ""
+    """The bytes that show it, cut and printable."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,8 +186,13 @@ class Answer:
     model: str | None = None
     error: Failure | None = None
     """An error envelope in the body, also one inside a 200 stream."""
-    oddities: tuple[str, ...] = ()
-    """Codes of what was odd on the wire, in order of first sight, each once (``stream.done_missing`` …)."""
+    oddities: tuple[Oddity, ...] = ()
+    """What was odd, in order of first sight, each code once."""
+    fingerprint: str | None = None
+    """Which deployment answered, as far as it says (``system_fingerprint``, ``provider``)."""
+    embeddings: tuple[tuple[float, ...], ...] = ()
+    extra: tuple[tuple[str, str], ...] = ()
+    """Fields that the interface does not know: path and JSON text, cut; the last value of a stream."""
 
     @property
     def first(self) -> Choice:
@@ -147,6 +210,8 @@ class Timing:
     """First chunk with a non-empty token of content, reasoning or tool arguments; ``None`` for an unstreamed answer."""
     e2e_s: float | None = None
     """The answer was complete: its last byte, or ``[DONE]`` of a stream; for a failure, when it was noticed."""
+    generated_s: float | None = None
+    """The server first counted a generated token (usage in chunks); ``None`` when it does not count as it goes."""
     content_times: tuple[float, ...] = ()
     """Arrival of every chunk that carried a token. A chunk is not always one token."""
 

@@ -2,21 +2,43 @@
 
 from __future__ import annotations
 
+import json
 import math
+import re
+from collections.abc import Iterator
 from email.utils import parsedate_to_datetime
 from typing import Any
 
 import orjson
 
 from replay.exchange import JSON, Ending, ErrorClass, Failure, Headers, Outcome, Recording
+from replay.nesting import too_deep
 
-_OVERFLOW_WORDS = (
-    "context length",
-    "maximum context",
-    "longer than this model",
-    "max_seq_len",
-    "max_num_tokens",
-    "too long",
+LONGEST_WAIT_S = 3_600.0
+"""A server that asks for more is taken to ask for this."""
+
+_OVERFLOW = re.compile(
+    r"context.{0,20}(?:length|window|limit|size)|maximum (?:context|sequence|input)"
+    r"|max(?:imum)?_(?:seq|model|input)_len|max_num_tokens|longer than (?:this|the) model"
+    r"|(?:prompt|input|request)\b.{0,40}\btoo (?:long|large)|exceeds?.{0,40}\b(?:context|token limit)",
+    re.IGNORECASE | re.DOTALL,
+)
+_UNKNOWN_MODEL = re.compile(
+    r"\bmodel\b.{0,200}\b(?:not exist|not found|unknown|no such)|unknown model", re.IGNORECASE | re.DOTALL
+)
+_REJECTED = (
+    re.compile(r"extra_forbidden.{0,80}?'loc': \(?\[?'body', '([\w.-]+)'", re.DOTALL),
+    re.compile(r"'loc': \(?\[?'body', '([\w.-]+)'[^{}]{0,200}extra_forbidden", re.DOTALL),
+    re.compile(r"extra inputs are not permitted[^'\"`]{0,80}['\"`]([\w.-]+)['\"`]", re.IGNORECASE),
+    re.compile(
+        r"(?:unrecognized|unknown|unsupported|unexpected|extra|additional)[\w ]{0,20}"
+        r"(?:argument|parameter|field|key|propert\w+|input)s?[\w ]{0,20}:? *['\"`]?([\w.-]+)",
+        re.IGNORECASE,
+    ),
+    re.compile(
+        r"['\"`]?([\w.-]+)['\"`]? (?:is|are) not (?:a )?(?:supported|recognized|permitted|allowed)",
+        re.IGNORECASE,
+    ),
 )
 _BY_STATUS = {
     401: ErrorClass.AUTH,
@@ -30,16 +52,34 @@ _BY_STATUS = {
     504: ErrorClass.GATEWAY,
     529: ErrorClass.OVERLOADED,
 }
-_RETRYABLE = frozenset(
-    {
-        ErrorClass.RATE_LIMITED,
-        ErrorClass.OVERLOADED,
-        ErrorClass.GATEWAY,
-        ErrorClass.CONNECT,
-        ErrorClass.RESET,
-        ErrorClass.SERVER,
-    }
-)
+_BY_WORD = {
+    "rate_limit_exceeded": 429,
+    "rate_limit_error": 429,
+    "insufficient_quota": 429,
+    "resource_exhausted": 429,
+    "overloaded_error": 529,
+    "unavailable": 503,
+    "service_unavailable": 503,
+    "serviceunavailable": 503,
+    "authentication_error": 401,
+    "invalid_api_key": 401,
+    "unauthenticated": 401,
+    "permission_error": 403,
+    "permission_denied": 403,
+    "not_found_error": 404,
+    "notfounderror": 404,
+    "not_found": 404,
+    "model_not_found": 404,
+    "invalid_request_error": 400,
+    "badrequesterror": 400,
+    "bad_request": 400,
+    "invalid_argument": 400,
+    "context_length_exceeded": 400,
+    "request_too_large": 413,
+    "deadline_exceeded": 504,
+    "timeout_error": 504,
+}
+"""Types and codes in the body, of every dialect, by the status that they stand for."""
 _ENDINGS = {
     Ending.CONNECT_FAILED: (Outcome.CONNECT_ERROR, ErrorClass.CONNECT, "no connection"),
     Ending.TIMEOUT: (Outcome.TIMEOUT, ErrorClass.TIMEOUT, "time limit passed"),
@@ -74,55 +114,54 @@ def transport_failure(recording: Recording) -> Failure:
         error_class=error_class,
         message=recording.detail or message,
         status=recording.status,
-        retryable=error_class in _RETRYABLE and not recording.chunks,
+        retryable=error_class.retryable and not recording.chunks,
     )
 
 
 def http_failure(status: int, headers: Headers, body: bytes, *, now: float) -> Failure:
     """The failure behind an error status, from any envelope: OpenAI's, a flat one, a bare string, HTML or nothing."""
     envelope = _object(body)
-    message = error_message(envelope) or f"HTTP {status} without an error message"
-    html = envelope is None and b"<html" in body[:1024].lower()
-    error_class = ErrorClass.GATEWAY if html and status >= 500 else class_of(status, message, envelope)
+    message = error_message(envelope) or _plain_words(body) or f"HTTP {status} without an error message"
+    shape = envelope_of(envelope, body)
+    error_class = (
+        ErrorClass.GATEWAY if shape == "html" and status >= 500 else class_of(status, message, envelope)
+    )
     return Failure(
         outcome=Outcome.HTTP_ERROR,
         error_class=error_class,
         message=message[:500],
         status=status,
-        retryable=error_class in _RETRYABLE,
-        retry_after_s=retry_after(headers, now=now),
+        retryable=error_class.retryable,
+        retry_after_s=retry_after(headers, envelope, now=now),
+        code=_code(error_class, message, envelope),
+        envelope=shape,
     )
 
 
-def body_failure(envelope: JSON, status: int | None) -> Failure:
+def body_failure(envelope: JSON, status: int | None, *, code: str = "error.in_200") -> Failure:
     """The failure behind an error object in the body of an answer whose status line said 200."""
     message = error_message(envelope) or "error without a message"
-    inner = envelope.get("error")
-    code = inner.get("code") if isinstance(inner, dict) else envelope.get("code")
-    stated = (
-        int(code)
-        if isinstance(code, int | str)
-        and str(code)[:4].isascii()
-        and str(code)[:4].isdigit()
-        and len(str(code)) == 3
-        else 500
-    )
-    error_class = class_of(stated, message, envelope)
+    stated = _stated_status(envelope)
+    error_class = class_of(stated or 500, message, envelope)
     return Failure(
         outcome=Outcome.HTTP_ERROR,
         error_class=error_class,
         message=message[:500],
         status=status,
-        retryable=error_class in _RETRYABLE,
+        retryable=error_class.retryable,
+        retry_after_s=retry_after((), envelope, now=0.0),
+        code=code,
+        envelope=envelope_of(envelope, b""),
     )
 
 
 def class_of(status: int, message: str, envelope: JSON | None) -> ErrorClass:
-    """The class of an error status; wording only decides where the status is shared by several causes."""
-    inner = envelope.get("error") if envelope else None
-    code = inner.get("code") if isinstance(inner, dict) else None
-    if status in (400, 413, 422) and (code == "context_length_exceeded" or _speaks_of_overflow(message)):
+    """The class of an error status; words in the body only decide where the status is shared by several causes."""
+    words = set(_words(envelope))
+    if status in (400, 413, 422) and ("context_length_exceeded" in words or _OVERFLOW.search(message)):
         return ErrorClass.CONTEXT_OVERFLOW
+    if status in (400, 500):  # what servers answer when they do not know better
+        status = next((_BY_WORD[word] for word in sorted(words) if word in _BY_WORD), status)
     if status in _BY_STATUS:
         return _BY_STATUS[status]
     return ErrorClass.SERVER if status >= 500 else ErrorClass.BAD_REQUEST
@@ -132,46 +171,150 @@ def error_message(envelope: JSON | None) -> str | None:
     """The message in an error envelope of any dialect; ``None`` when there is none."""
     if envelope is None:
         return None
-    inner = envelope.get("error")
-    places: tuple[Any, ...] = (inner, inner.get("message") if isinstance(inner, dict) else None)
-    for place in (*reversed(places), envelope.get("message"), envelope.get("detail")):
+    inner = _inner(envelope)
+    for place in (
+        inner.get("message"),
+        envelope.get("error"),
+        envelope.get("message"),
+        envelope.get("detail"),
+        envelope.get("errors"),
+    ):
         if isinstance(place, str) and place:
-            return place
+            return place[:4_000]
+        if isinstance(place, list) and place:
+            return json.dumps(place[:5])[:4_000]
     return None
 
 
-def retry_after(headers: Headers, *, now: float) -> float | None:
-    """Seconds to wait as the server asks, never negative; ``None`` when it does not say, or says it in no known dialect."""
+def envelope_of(envelope: JSON | None, body: bytes) -> str:
+    """The shape of an error: what a client's parser has to know."""
+    if envelope is None:
+        text = body[:2_048].lstrip().lower()
+        return "html" if text.startswith(b"<") or b"<html" in text else "text" if text else "empty"
+    error = envelope.get("error")
+    if isinstance(error, dict):
+        return "anthropic" if envelope.get("type") == "error" else "openai"
+    if isinstance(error, str):
+        return "string"
+    if isinstance(envelope.get("message"), str):
+        return "flat"
+    return "detail" if "detail" in envelope else "other"
+
+
+def retry_after(headers: Headers, envelope: JSON | None = None, *, now: float) -> float | None:
+    """Seconds to wait as the server asks: never negative, at most ``LONGEST_WAIT_S``; ``None`` when it does not say.
+
+    Headers first (``retry-after-ms``; ``retry-after`` as seconds, also fractional, or as a date), then the body
+    (``retry_after``, ``retry_after_ms``, ``retryDelay: "3s"``, "try again in 1.2s").
+    """
     found = {name.lower(): value.strip() for name, value in headers}
-    if (milliseconds := _number(found.get("retry-after-ms"))) is not None:
-        return milliseconds / 1000
-    value = found.get("retry-after")
-    if value is None:
-        return None
-    if (seconds := _number(value)) is not None:
-        return seconds
+    wait = _milliseconds(found.get("retry-after-ms"))
+    if wait is None:
+        wait = _seconds_or_date(found.get("retry-after"), now)
+    if wait is None and envelope is not None:
+        wait = next((one for one in _waits_in(envelope) if one is not None), None)
+    return None if wait is None else min(wait, LONGEST_WAIT_S)
+
+
+def _waits_in(envelope: JSON) -> Iterator[float | None]:
+    inner = _inner(envelope)
+    for place in (inner, envelope):
+        yield _milliseconds(place.get("retry_after_ms"))
+        yield _number(place.get("retry_after"))
+    details = inner.get("details")
+    for detail in details if isinstance(details, list) else ():
+        delay = detail.get("retryDelay") if isinstance(detail, dict) else None
+        yield _number(delay.removesuffix("s")) if isinstance(delay, str) else None
+    told = re.search(
+        r"(?:try again|retry) in ([\d.]{1,12}) ?(ms|s\b|sec|m(?:in)?\b)",
+        error_message(envelope) or "",
+        re.IGNORECASE,
+    )
+    if told:
+        scale = {"ms": 0.001, "s": 1.0, "sec": 1.0}.get(told[2].lower(), 60.0)
+        amount = _number(told[1])
+        yield None if amount is None else amount * scale
+
+
+def _milliseconds(value: Any) -> float | None:
+    amount = _number(value)
+    return None if amount is None else amount / 1000
+
+
+def _seconds_or_date(value: str | None, now: float) -> float | None:
+    if value is None or (seconds := _number(value)) is not None:
+        return seconds if value is not None else None
     try:
         return max(0.0, parsedate_to_datetime(value).timestamp() - now)
     except (ValueError, OverflowError):
         return None
 
 
-def _number(text: str | None) -> float | None:
+def _number(value: Any) -> float | None:
+    """A finite number that is not negative, from a number or its text."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
     try:
-        number = float(text) if text is not None else math.nan
-    except ValueError:
+        number = float(value)
+    except (ValueError, OverflowError):
         return None
     return number if math.isfinite(number) and number >= 0 else None
 
 
-def _speaks_of_overflow(message: str) -> bool:
-    lowered = message.lower()
-    return any(words in lowered for words in _OVERFLOW_WORDS)
+def _code(error_class: ErrorClass, message: str, envelope: JSON | None) -> str:
+    if error_class is ErrorClass.NOT_FOUND and (
+        _inner(envelope).get("param") == "model"
+        or "model_not_found" in _words(envelope)
+        or _UNKNOWN_MODEL.search(message)
+    ):
+        return "contract.model_unknown"
+    return "contract.param_rejected" if rejected_parameter(error_class, message) else ""
+
+
+def rejected_parameter(error_class: ErrorClass, message: str) -> str | None:
+    """The request's field that a server refuses to know; ``None`` when that was not the matter."""
+    if error_class is not ErrorClass.BAD_REQUEST:
+        return None
+    return next((found[1] for pattern in _REJECTED if (found := pattern.search(message[:2_000]))), None)
+
+
+def _stated_status(envelope: JSON) -> int | None:
+    """The status that the body states itself, as a number or in a word."""
+    for word in _words(envelope):
+        if len(word) == 3 and word.isascii() and word.isdecimal() and 400 <= int(word) <= 599:
+            return int(word)
+    return next((_BY_WORD[word] for word in _words(envelope) if word in _BY_WORD), None)
+
+
+def _words(envelope: JSON | None) -> list[str]:
+    """Codes, types and statuses of an envelope, in lower case."""
+    if envelope is None:
+        return []
+    places = (_inner(envelope), envelope)
+    values = (place.get(key) for place in places for key in ("code", "type", "status"))
+    return [str(value).lower().replace(" ", "_") for value in values if isinstance(value, str | int)]
+
+
+def _inner(envelope: JSON | None) -> JSON:
+    error = envelope.get("error") if envelope else None
+    return error if isinstance(error, dict) else envelope or {}
+
+
+def _plain_words(body: bytes) -> str:
+    """What a body that is no JSON says, in one line, without its tags."""
+    text = re.sub(r"<[^<>]{0,500}>", " ", body[:4_096].decode("utf-8", "replace"))
+    return " ".join(text.split())[:200]
 
 
 def _object(body: bytes) -> JSON | None:
+    """The JSON object of an error; some relays wrap it in a list."""
     try:
         value = orjson.loads(body)
     except orjson.JSONDecodeError:
-        return None
-    return value if isinstance(value, dict) else None
+        try:
+            value = json.loads(body)
+        except (ValueError, RecursionError):
+            return None
+    if isinstance(value, list) and value:
+        value = value[0]
+    return value if isinstance(value, dict) and not too_deep(value) else None

@@ -5,37 +5,92 @@ Works on bytes, not on decoded lines: U+2028 inside data is data, and a code poi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+
+Event = tuple[bytes, bytes]
+"""Data and name of one dispatched event; several ``data`` lines are joined with LF. A bare tuple, because there are hundreds of
+thousands a second."""
+
+LIMIT = 128 * 2**20
+"""Bytes of one event that are held; a longer one is dropped and counted."""
 
 _BOM = b"\xef\xbb\xbf"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
-    """One dispatched event; several ``data`` lines are joined with LF."""
-
-    data: bytes
-    name: bytes = b""
+_IGNORED = (b"id", b"retry")
 
 
 class Decoder:
     """Incremental: feed it reads of any size, it returns the events that they complete. Each byte is looked at once.
 
-    ``comments`` counts comment lines (keep-alives). After the last read, ``end()`` tells what was left unfinished.
+    What it returns and counts depends on the bytes alone, never on how they were cut into reads. After the last read,
+    ``end()`` tells what was left unfinished.
     """
 
-    __slots__ = ("_data", "_name", "_partial", "_skip_lf", "_start", "comments")
+    __slots__ = (
+        "_data",
+        "_dropping",
+        "_held",
+        "_limit",
+        "_name",
+        "_partial",
+        "_skip_lf",
+        "_start",
+        "_width",
+        "comments",
+        "joined",
+        "marked",
+        "too_long",
+        "unknown",
+    )
 
-    def __init__(self) -> None:
+    def __init__(self, limit: int = LIMIT) -> None:
         self.comments = 0
+        """Comment lines (keep-alives)."""
+        self.joined = 0
+        """Events of several ``data`` lines."""
+        self.too_long = 0
+        """Events that passed the limit and are lost."""
+        self.marked = False
+        """The stream began with a byte-order mark."""
+        self.unknown: bytes | None = None
+        """The first line that is no field of the standard; ``None`` when all are."""
+        self._limit = limit
         self._partial: list[bytes] = []
         self._data: list[bytes] = []
         self._name = b""
+        self._held = self._width = 0
+        self._dropping = False
         self._skip_lf = False
         self._start = True
 
     def feed(self, read: bytes) -> list[Event]:
         """The events completed by this read, in order."""
+        if b"\r" in read or self._skip_lf:
+            return list(self._lines(read))
+        events: list[Event] = []
+        if self._partial or self._data or self._name or self._start or self._dropping:
+            # What is pending ends with the first blank line; from there on the read can be split at once.
+            head, blank, read = read.partition(b"\n\n")
+            events += self._lines(head + blank)
+            if not blank:
+                return events
+        *blocks, rest = read.split(b"\n\n")
+        for block in blocks:
+            if block.startswith(b"data: ") and b"\n" not in block and len(block) <= self._limit:
+                events.append((block[6:], b""))
+            else:
+                events += self._lines(block + b"\n\n")
+        if rest:
+            events += self._lines(rest)
+        return events
+
+    def end(self) -> Event | None:
+        """The event that the end of the stream cut off, which a strict client never sees; None when there is none."""
+        if self._width:
+            self._end_of_line()
+        return self._dispatch()
+
+    def _lines(self, read: bytes) -> Iterator[Event]:
+        """Line by line: any line ending, anything pending."""
         if self._skip_lf and read:
             self._skip_lf = False
             read = read.removeprefix(b"\n")
@@ -43,39 +98,55 @@ class Decoder:
             self._skip_lf = read.endswith(b"\r")
             read = read.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         first, *rest = read.split(b"\n")
-        self._partial.append(first)
-        if not rest:
-            return []
-        lines = [b"".join(self._partial), *rest]
-        self._partial = [lines.pop()]
+        self._hold(first)
+        for following in rest:
+            if (event := self._end_of_line()) is not None:
+                yield event
+            self._hold(following)
+
+    def _hold(self, piece: bytes) -> None:
+        self._width += len(piece)
+        self._held += len(piece)
+        if self._held > self._limit:
+            self._dropping = True
+            self._partial, self._data = [], []
+        elif piece:
+            self._partial.append(piece)
+
+    def _end_of_line(self) -> Event | None:
+        line, width = b"".join(self._partial), self._width
+        self._partial, self._width = [], 0
         if self._start:
             self._start = False
-            lines[0] = lines[0].removeprefix(_BOM)
-        return [event for line in lines if (event := self._line(line)) is not None]
-
-    def end(self) -> Event | None:
-        """The event that the end of the stream cut off, which a strict client never sees; None when there is none."""
-        line = b"".join(self._partial)
-        self._partial = []
-        if line:
-            self._line(line.removeprefix(_BOM) if self._start else line)
-        return self._dispatch()
-
-    def _line(self, line: bytes) -> Event | None:
-        if not line:
+            self.marked = line.startswith(_BOM)
+            line = line.removeprefix(_BOM)
+            width = max(width - 3, 0) if self.marked else width
+        if width == 0:
             return self._dispatch()
-        if line.startswith(b":"):
-            self.comments += 1
-            return None
-        field, _, value = line.partition(b":")
-        value = value.removeprefix(b" ")
-        if field == b"data":
-            self._data.append(value)
-        elif field == b"event":
-            self._name = value
+        self._line(line)
         return None
+
+    def _line(self, line: bytes) -> None:
+        if self._dropping:
+            return
+        field, _, value = line.partition(b":")
+        if field == b"data":
+            self._data.append(value.removeprefix(b" "))
+            return
+        self._held -= len(line)
+        if not field:
+            self.comments += 1
+        elif field == b"event":
+            self._name = value.removeprefix(b" ")
+        elif field not in _IGNORED and self.unknown is None:
+            self.unknown = line[:200]
 
     def _dispatch(self) -> Event | None:
         data, name = self._data, self._name
-        self._data, self._name = [], b""
-        return Event(data=b"\n".join(data), name=name) if data else None
+        self._data, self._name, self._held = [], b"", 0
+        if self._dropping:
+            self._dropping = False
+            self.too_long += 1
+            return None
+        self.joined += len(data) > 1
+        return (b"\n".join(data), name) if data else None

@@ -24,6 +24,7 @@ from replay.exchange import (
     Failure,
     Headers,
     Observation,
+    Oddity,
     Outcome,
     Request,
     Timing,
@@ -69,6 +70,7 @@ def observation_rows(run: str, seen: Observation) -> tuple[Row, Bodies]:
         "head_s": finite(seen.timing.head_s),
         "ttft_s": finite(seen.timing.ttft_s),
         "e2e_s": finite(seen.timing.e2e_s),
+        "generated_s": finite(seen.timing.generated_s),
         "output_tokens": seen.output_tokens,
         "content_times": pack_times(seen.timing.content_times),
         "headers": dump(seen.headers).decode(),
@@ -108,6 +110,7 @@ def observation_value(row: Mapping[str, Any], answer: bytes | None, raw: bytes |
             head_s=_seconds(row["head_s"]),
             ttft_s=_seconds(row["ttft_s"]),
             e2e_s=_seconds(row["e2e_s"]),
+            generated_s=_seconds(row["generated_s"]),
             content_times=unpack_times(row["content_times"]),
         ),
         earlier=tuple(_failure(data) for data in load(row["earlier"])),
@@ -200,10 +203,13 @@ def _answer(data: Row) -> Answer:
         usage=None if data["usage"] is None else Usage(**data["usage"]),
         model=data["model"],
         error=None if data["error"] is None else _failure(data["error"]),
-        oddities=tuple(data["oddities"]),
+        oddities=tuple(Oddity(**oddity) for oddity in data["oddities"]),
+        fingerprint=data["fingerprint"],
+        embeddings=tuple(tuple(vector) for vector in data["embeddings"]),
+        extra=tuple((path, text) for path, text in data["extra"]),
     )
 
 
 def _choice(data: Row) -> Choice:
     calls = tuple(ToolCall(**call) for call in data.pop("tool_calls"))
-    return Choice(tool_calls=calls, **data)
+    return Choice(tool_calls=calls, media=tuple(data.pop("media")), **data)

@@ -56,6 +56,7 @@ observations = sa.Table(
     sa.Column("head_s", _Real),
     sa.Column("ttft_s", _Real),
     sa.Column("e2e_s", _Real),
+    sa.Column("generated_s", _Real),
     sa.Column("output_tokens", sa.BigInteger),
     sa.Column("content_times", sa.LargeBinary, nullable=False),
     sa.Column("headers", sa.Text, nullable=False),

@@ -9,6 +9,8 @@ from typing import Any
 from replay.exchange import JSON
 from reports.compare.jsonvalue import parse
 
+_PICTURES = frozenset(("image_url", "input_image", "image", "input_audio", "audio"))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
@@ -23,6 +25,15 @@ class Asked:
     schema: JSON | None = None
     """JSON Schema that the answer has to meet."""
     max_tokens: int | None = None
+    stream: bool | None = None
+    """Whether a stream was asked for; ``None`` when the body is not known."""
+    usage: bool = False
+    """A stream was asked to state its usage."""
+    chat: bool = False
+    """The request holds messages of a conversation."""
+    pictures: bool = False
+    """The request holds images or audio."""
+    n: int = 1
     batch: bool = False
     """Several prompts in one request: a choice's index says which prompt it answers."""
 
@@ -39,8 +50,24 @@ def read(body: bytes) -> Asked:
         structured=schema is not None or _dict(value.get("response_format")).get("type") == "json_object",
         schema=schema or None,
         max_tokens=_limit(value),
+        stream=value.get("stream") is True,
+        usage=_dict(value.get("stream_options")).get("include_usage") is True,
+        chat=isinstance(value.get("messages"), list),
+        pictures=_pictures(value),
+        n=_count(value.get("n")),
         batch=isinstance(value.get("prompt"), list) and len(value["prompt"]) > 1,
     )
+
+
+def _pictures(body: JSON) -> bool:
+    messages = body.get("messages", body.get("input"))
+    contents = (_dict(message).get("content") for message in messages) if isinstance(messages, list) else ()
+    parts = (part for content in contents if isinstance(content, list) for part in content)
+    return any(str(_dict(part).get("type")) in _PICTURES for part in parts)
+
+
+def _count(value: Any) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 1_000 else 1
 
 
 def _forced(choice: Any) -> bool:
@@ -49,9 +76,10 @@ def _forced(choice: Any) -> bool:
 
 def _tools(body: JSON) -> dict[str, JSON]:
     tools = body.get("tools")
-    functions = [_dict(_dict(tool).get("function")) for tool in tools] if isinstance(tools, list) else []
+    entries = [_dict(tool) for tool in tools] if isinstance(tools, list) else []
+    functions = [_dict(tool.get("function")) or tool for tool in entries]
     return {
-        function["name"]: _dict(function.get("parameters"))
+        function["name"]: _dict(function.get("parameters") or function.get("input_schema"))
         for function in functions
         if isinstance(function.get("name"), str)
     }
@@ -70,7 +98,7 @@ def _schema(body: JSON) -> JSON | None:
 
 
 def _limit(body: JSON) -> int | None:
-    for key in ("max_completion_tokens", "max_tokens"):
+    for key in ("max_completion_tokens", "max_tokens", "max_output_tokens"):
         limit = body.get(key)
         if isinstance(limit, int) and not isinstance(limit, bool):
             return limit

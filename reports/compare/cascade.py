@@ -17,6 +17,7 @@ from reports.compare.structured import compare_structured
 from reports.compare.text import compare_text
 from reports.compare.tools import compare_tools
 from reports.compare.transport import compare_outcomes
+from reports.compare.wire import compare_wire
 from reports.judgement import Finding, Severity
 
 __all__ = ["COMPARATORS", "compare", "resolve"]
@@ -61,12 +62,16 @@ def _steps(request: Request, baseline: Observation | None, candidate: Observatio
     if transport.final or baseline is None or candidate is None:
         return
     old, new = baseline.answer or Answer(), candidate.answer or Answer()
+    asked = read(request.body)
+    try:
+        yield compare_wire(asked, baseline, candidate)
+    except Exception as error:  # noqa: BLE001 - see compare()
+        yield replace(_broken("compare_wire", error), settled=False)
     if not old.choices and not new.choices:
         yield _without_choices(baseline, candidate)
         return
     if old.choices == new.choices:
         return
-    asked = read(request.body)
     yield _choice_count(old, new)
     for pair in _paired(asked, old.choices, new.choices):
         yield from _cascade(_case(asked, pair, baseline, candidate))
@@ -158,7 +163,12 @@ def _index(choice: Choice) -> int:
 def _bare(choice: Choice) -> Choice:
     """The choice without what never matters."""
     return replace(
-        choice, index=0, reasoning="", tool_calls=tuple(replace(c, id=None) for c in choice.tool_calls)
+        choice,
+        index=0,
+        reasoning="",
+        reasoning_field="",
+        role="",
+        tool_calls=tuple(replace(c, id=None) for c in choice.tool_calls),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from reports.compare.model import PASS, Case, Step, both, odd_one
 from reports.judgement import Finding, Severity
 
+_ENDS = ("</think>", "</reasoning>", "<|channel|>final<|message|>")
 _TAGS = ("</think>", "<think>", "</reasoning>", "<|channel|>analysis")
 
 
@@ -12,7 +13,11 @@ def compare_reasoning(case: Case) -> Step:
     """BLOCK when one side alone leaks thinking tags into its text; different thoughts are a NOTE."""
     old, new = case.baseline, case.candidate
     if side := odd_one(leaks(old.text), leaks(new.text)):
-        message = f"thinking tags were left in the {side}'s text; its reasoning parser is probably off"
+        alike = "equal" if after(old.text) == after(new.text) else "different"
+        message = (
+            f"thinking tags were left in the {side}'s text; its reasoning parser is probably off; without them the answers "
+            f"are {alike}"
+        )
         return Step(
             findings=(_finding("reasoning.unparsed", Severity.BLOCK, message, side, old.text, new.text),)
         )
@@ -24,6 +29,14 @@ def compare_reasoning(case: Case) -> Step:
             _finding("reasoning.differs", Severity.NOTE, message, "pair", old.reasoning, new.reasoning),
         )
     )
+
+
+def after(text: str) -> str:
+    """What follows the thoughts, in one spacing; the text itself when it leaks none."""
+    for tag in _ENDS:
+        if tag in text:
+            text = text.rpartition(tag)[2]
+    return " ".join(text.split())
 
 
 def leaks(text: str) -> bool:

@@ -62,6 +62,13 @@ def same_calls(case: Case) -> bool:
     return Counter(call.key for call in old) == Counter(call.key for call in new)
 
 
+def broken_arguments(choice: Choice) -> str | None:
+    """The first arguments that are no JSON; ``None`` when all are."""
+    return next(
+        (c.arguments for c in choice.tool_calls if c.arguments.strip() and parse(c.arguments).problem), None
+    )
+
+
 def has_markup(text: str) -> bool:
     """Whether the text holds a tool call that no parser took out."""
     return any(mark in text for mark in _MARKUP)

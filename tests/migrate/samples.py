@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
+from replay.completion import joined
 from replay.exchange import (
     Answer,
     Arm,
@@ -11,6 +12,7 @@ from replay.exchange import (
     ErrorClass,
     Failure,
     Observation,
+    Oddity,
     Outcome,
     Request,
     Timing,
@@ -50,8 +52,8 @@ def observation(
     )
 
 
-_text = st.text(st.characters(), max_size=30)
-"""Any code point, lone surrogates and NUL included."""
+_text = st.text(st.characters(), max_size=30).map(lambda text: joined([text]))
+"""Any code point, lone surrogates and NUL included; two surrogates that make a pair are one character."""
 _times = st.integers(0, 4_000_000_000).map(lambda tick: tick / 1e6)
 _failures = st.builds(
     Failure,
@@ -61,6 +63,8 @@ _failures = st.builds(
     status=st.none() | st.integers(100, 599),
     retryable=st.booleans(),
     retry_after_s=st.none() | st.floats(0, 1e6),
+    code=_text,
+    envelope=_text,
 )
 _calls = st.builds(ToolCall, name=_text, arguments=_text, id=st.none() | _text)
 _choices = st.builds(
@@ -71,6 +75,9 @@ _choices = st.builds(
     refusal=_text,
     tool_calls=st.lists(_calls, max_size=2).map(tuple),
     finish_reason=st.none() | _text,
+    role=_text,
+    reasoning_field=_text,
+    media=st.lists(_text, max_size=2).map(tuple),
 )
 _counts = st.none() | st.integers(0, 2**53 - 1)
 _answers = st.builds(
@@ -80,7 +87,10 @@ _answers = st.builds(
     | st.builds(Usage, prompt_tokens=_counts, completion_tokens=_counts, cached_tokens=_counts),
     model=st.none() | _text,
     error=st.none() | _failures,
-    oddities=st.lists(_text, max_size=2).map(tuple),
+    oddities=st.lists(st.builds(Oddity, code=_text, evidence=_text), max_size=2).map(tuple),
+    fingerprint=st.none() | _text,
+    embeddings=st.lists(st.lists(st.floats(-1, 1), max_size=3).map(tuple), max_size=2).map(tuple),
+    extra=st.lists(st.tuples(_text, _text), max_size=2).map(tuple),
 )
 observations = st.builds(
     Observation,
@@ -98,6 +108,7 @@ observations = st.builds(
         head_s=st.none() | _times,
         ttft_s=st.none() | _times,
         e2e_s=st.none() | _times,
+        generated_s=st.none() | _times,
         content_times=st.lists(_times, max_size=4).map(tuple),
     ),
     earlier=st.lists(_failures, max_size=2).map(tuple),

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from replay.exchange import Arm, Ending, ErrorClass, Outcome, ToolCall, Usage
-from tests.replay.wire import DONE, JSON_TYPE, SSE, delta, event, recording, seen
+from tests.replay.wire import DONE, JSON_TYPE, SSE, codes, delta, event, recording, seen
 
 USAGE = {"prompt_tokens": 11, "completion_tokens": 3, "total_tokens": 14}
 STREAM = [
@@ -29,7 +29,7 @@ def test_a_stream_becomes_text_finish_usage_and_times() -> None:
     assert got.outcome is Outcome.OK
     assert got.answer is not None
     assert (got.answer.first.text, got.answer.first.finish_reason) == ("caf\u00e9 bar", "stop")
-    assert got.answer.usage == Usage(prompt_tokens=11, completion_tokens=3)
+    assert got.answer.usage == Usage(prompt_tokens=11, completion_tokens=3, total_tokens=14)
     assert got.timing.content_times == pytest.approx((0.03, 0.04))
 
 
@@ -96,7 +96,7 @@ def test_calls_without_index_are_told_apart_by_id() -> None:
     )
     assert got.answer is not None
     assert [call.name for call in got.answer.first.tool_calls] == ["x", "y"]
-    assert "tools.index_missing" in got.answer.oddities
+    assert "tools.index_missing" in codes(got)
 
 
 def test_interleaved_choices_are_assembled_apart() -> None:
@@ -147,7 +147,7 @@ def test_finish_reason_without_done_is_an_answer_and_noted_also_after_a_reset() 
     for ending in (Ending.COMPLETE, Ending.RESET, Ending.CLIENT_LEFT):
         got = seen(recording(pieces, ending=ending))
         assert got.outcome is Outcome.OK and got.answer is not None
-        assert "stream.done_missing" in got.answer.oddities
+        assert "stream.done_missing" in codes(got)
 
 
 @pytest.mark.parametrize(
@@ -200,8 +200,9 @@ def test_a_production_answer_over_our_limit_is_our_loss_not_the_baselines_fault(
         (404, b'{"error":{"message":"The model does not exist"}}', ErrorClass.NOT_FOUND, "model"),
         (429, b"", ErrorClass.RATE_LIMITED, "429"),
         (503, b'{"error":{"message":"engine busy"}}', ErrorClass.OVERLOADED, "busy"),
-        (502, b"<html><body>bad gateway</body></html>", ErrorClass.GATEWAY, "502"),
-        (500, b"[1]", ErrorClass.SERVER, "500"),
+        (502, b"<html><body>bad gateway</body></html>", ErrorClass.GATEWAY, "bad gateway"),
+        (500, b"[1]", ErrorClass.SERVER, "[1]"),
+        (500, b"", ErrorClass.SERVER, "HTTP 500"),
     ],
 )
 def test_error_envelopes_of_every_dialect(

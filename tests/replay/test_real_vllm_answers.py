@@ -26,7 +26,7 @@ def test_streamed_and_whole_answers_say_the_same(plain: str, path: str) -> None:
 
 
 def test_usage_is_what_the_server_states() -> None:
-    assert answer("chat").usage == Usage(prompt_tokens=48, completion_tokens=12)
+    assert answer("chat").usage == Usage(prompt_tokens=48, completion_tokens=12, total_tokens=60)
     assert answer("chat-n2-stream").usage is None
 
 

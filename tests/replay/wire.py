@@ -49,3 +49,8 @@ def delta(index: int = 0, finish: str | None = None, **fields: object) -> bytes:
 
 
 DONE = b"data: [DONE]\n\n"
+
+
+def codes(got: Observation) -> list[str]:
+    """The codes of what was odd."""
+    return [oddity.code for oddity in got.answer.oddities] if got.answer else []

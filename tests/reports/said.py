@@ -13,6 +13,7 @@ from replay.exchange import (
     ErrorClass,
     Failure,
     Observation,
+    Oddity,
     Outcome,
     Request,
     ToolCall,
@@ -54,7 +55,8 @@ def seen(
 ) -> Observation:
     made = tuple(choice(one, index=n) if isinstance(one, str) else one for n, one in enumerate(choices))
     usage = None if tokens is None else Usage(completion_tokens=tokens)
-    answer = Answer(choices=made, usage=usage, oddities=oddities)
+    odd = tuple(Oddity(code=code) for code in oddities)
+    answer = Answer(choices=made, usage=usage, oddities=odd)
     return Observation(
         request_id="r1", arm=arm, at=1_000.0, outcome=Outcome.OK, status=200, answer=answer, raw=raw
     )

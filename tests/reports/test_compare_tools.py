@@ -29,7 +29,8 @@ class TestEqualCalls:
     def test_ids_and_order_do_not_matter(self) -> None:
         old, new = calls(HULL, WIND), calls(WIND, HULL)
         turned = replace(new, tool_calls=tuple(replace(c, id=f"call_{c.name}") for c in new.tool_calls))
-        assert compared(old, turned).findings == ()
+        assert [found.category for found in compared(old, turned).findings] == ["tools.id_format"]
+        assert compared(old, turned).severity is Severity.NOTE
 
     def test_no_arguments_are_an_empty_object(self) -> None:
         assert compared(calls(("now", "")), calls(("now", "{}"))).findings == ()
@@ -110,9 +111,12 @@ class TestBrokenCalls:
         result = compare(request(max_tokens=64), seen(old, tokens=20), seen(new, tokens=64))
         assert categories(result) == ["tools.truncated_arguments"]
 
-    def test_both_broken_alike_is_equal_and_otherwise_a_difference(self) -> None:
-        assert compared(calls(("f", "{")), calls(("f", "{"), text=" ")).severity is Severity.EQUAL
-        assert categories(compared(calls(("f", "{")), calls(("f", "[")))) == ["tools.arguments"]
+    def test_both_broken_is_a_warning_and_otherwise_broken_a_difference_too(self) -> None:
+        assert categories(compared(calls(("f", "{")), calls(("f", "{"), text=" "))) == [
+            "tools.arguments_invalid_json"
+        ]
+        assert compared(calls(("f", "{")), calls(("f", "{"))).severity is Severity.WARN
+        assert "tools.arguments" in categories(compared(calls(("f", "{")), calls(("f", "["))))
 
     def test_markup_left_in_the_text_is_blamed_on_the_parser(self) -> None:
         result = compared(

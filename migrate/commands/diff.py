@@ -1,0 +1,142 @@
+"""``migrate diff``: two saved responses, side by side."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+import orjson
+
+from migrate.embedder import Embedder, missing
+from migrate.errors import ConfigError
+from replay.decoding import observe, parse_object
+from replay.exchange import Arm, Observation, Request
+from replay.saved import NotSaved, read_saved
+from reports.compare import compare, resolve
+from reports.difference import Difference, as_json, as_text, difference
+from reports.judgement import Severity
+
+EXIT_CODES = {
+    Severity.EQUAL: 0,
+    Severity.NOTE: 0,
+    Severity.WARN: 5,
+    Severity.BLOCK: 3,
+    Severity.INVALID: 4,
+}
+_PATH = "/v1/chat/completions"
+_FLOOR = 0.85
+_EPILOG = """\b
+Save two responses and compare them:
+  curl -si -d @request.json -H 'content-type: application/json' http://10.0.0.5:8000/v1/chat/completions > baseline.http
+  curl -si -d @request.json -H 'content-type: application/json' http://10.0.0.9:8000/v1/chat/completions > candidate.http
+  migrate diff --request request.json baseline.http candidate.http
+\b
+Exit codes: 0 nothing reaches WARN, 5 WARN, 3 BLOCK, 4 INVALID, 2 wrong use, 1 our own failure."""
+
+_FILE = click.Path(path_type=Path)
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("baseline", type=_FILE)
+@click.argument("candidate", type=_FILE)
+@click.option(
+    "--request",
+    "asked",
+    type=_FILE,
+    help="The request's JSON body: what was asked for decides what is right.",
+)
+@click.option(
+    "--timing",
+    type=_FILE,
+    nargs=2,
+    metavar="BASELINE CANDIDATE",
+    help="Two files of SECONDS<TAB>BYTES, a line for each read of a body, for findings about latency.",
+)
+@click.option(
+    "--similarity",
+    type=click.FloatRange(0, 1),
+    default=_FLOOR,
+    show_default=True,
+    help="Floor for differing texts.",
+)
+@click.option(
+    "--format", "form", type=click.Choice(["terminal", "json"]), default="terminal", show_default=True
+)
+def diff(
+    baseline: Path,
+    candidate: Path,
+    asked: Path | None,
+    timing: tuple[Path, Path] | None,
+    similarity: float,
+    form: str,
+) -> None:
+    """Compare two responses saved with curl -si: what differs, and how grave it is.
+
+    Needs no network, and no model unless the texts differ. docs/findings.md explains every finding.
+    """
+    body = _request(asked)
+    times = timing or (None, None)
+    old = _observed(baseline, times[0], Arm.BASELINE)
+    new = _observed(candidate, times[1], Arm.CANDIDATE)
+    found = _compared(body, old, new, similarity)
+    if form == "json":
+        click.echo(orjson.dumps(_printable(as_json(found)), option=orjson.OPT_INDENT_2).decode())
+    else:
+        click.echo(_text(found), nl=False)
+    raise click.exceptions.Exit(EXIT_CODES[found.outcome])
+
+
+def _compared(body: bytes, old: Observation, new: Observation, floor: float) -> Difference:
+    request = Request(id="request", at=0.0, method="POST", path=_PATH, headers=(), body=body, conversation="")
+    comparison = compare(request, old, new)
+    if comparison.undecided and (problem := missing()) is None:
+        (comparison,) = resolve([comparison], Embedder(), floor)
+    elif comparison.undecided:
+        click.echo(f"migrate: {problem}", err=True)
+    return difference(comparison, old, new)
+
+
+def _request(path: Path | None) -> bytes:
+    if path is None:
+        return b"{}"
+    data = _bytes(path)
+    if parse_object(data) is None:
+        raise ConfigError(f"--request {path}: is not a JSON object; it holds the body that was sent")
+    return data
+
+
+def _observed(path: Path, timing: Path | None, arm: Arm) -> Observation:
+    times = None if timing is None else _bytes(timing).decode("utf-8", "replace")
+    try:
+        recording = read_saved(_bytes(path), times)
+    except NotSaved as error:
+        raise ConfigError(f"{path}: {error}") from None
+    return observe(recording, request_id="request", arm=arm, at=0.0, path=_PATH)
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def _text(found: Difference) -> str:
+    width = max(60, min(120, shutil.get_terminal_size((100, 24)).columns))
+    colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+    return as_text(found, width=width, colour=colour)
+
+
+def _printable(value: Any) -> Any:
+    """Without lone surrogates, which JSON writers refuse."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, dict):
+        return {key: _printable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_printable(item) for item in value]
+    return value

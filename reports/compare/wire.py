@@ -1,0 +1,173 @@
+"""How each answer came, beside what it says: oddities of the wire, counts, and what one look at the request adds to them."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import zlib
+from collections.abc import Iterator
+
+from replay.exchange import Answer, Choice, Observation, Oddity
+from reports.catalogue import entry
+from reports.compare.asked import Asked
+from reports.compare.model import Step, both, excerpt
+from reports.compare.tools import broken_arguments
+from reports.judgement import Finding, Severity
+
+_LONGEST_RUN = 40
+"""Times that one character may stand in a row outside of rules and dots."""
+_HELD_BACK_S = 0.5
+_LOOKED_AT = 100_000
+"""Characters of a text that are looked through for repetition."""
+_SPECIAL_TOKENS = 64
+"""Tokens that a count may hold beside those of the text: turns, tool markup, the end."""
+_RULES = frozenset(" -_=*.~#\u2500\u2550\t\n")
+_ID_FORMATS = (
+    (re.compile(r"chatcmpl-tool-"), "chatcmpl-tool-…"),
+    (re.compile(r"functions\.[^:]*:\d+$"), "functions.name:n"),
+    (re.compile(r"call_"), "call_…"),
+    (re.compile(r"toolu_"), "toolu_…"),
+)
+
+
+def compare_wire(asked: Asked, baseline: Observation, candidate: Observation) -> Step:
+    """Findings about the side that has something the other has not. Weighs in full only on the candidate."""
+    old, new = dict(_odd(asked, baseline)), dict(_odd(asked, candidate))
+    findings = [_finding(code, "candidate", evidence) for code, evidence in new.items() if code not in old]
+    findings += [_finding(code, "baseline", evidence) for code, evidence in old.items() if code not in new]
+    findings += list(_between(asked, baseline, candidate))
+    return Step(findings=tuple(findings))
+
+
+def _finding(code: str, side: str, evidence: str) -> Finding:
+    found = entry(code)
+    weight = found.severity if side == "candidate" else Severity.NOTE
+    return Finding(
+        comparator=code.partition(".")[0],
+        category=code,
+        severity=weight,
+        message=f"the {side}'s answer {found.words}",
+        side=side,
+        evidence=excerpt(evidence),
+    )
+
+
+def _odd(asked: Asked, seen: Observation) -> Iterator[tuple[str, str]]:
+    """What is odd about one answer: on the wire, and in the light of the request."""
+    answer = seen.answer
+    if answer is None:
+        return
+    for oddity in answer.oddities:
+        yield _told(oddity)
+    streamed = bool(seen.timing.content_times) or seen.timing.ttft_s is not None
+    if asked.stream is True and not streamed and answer.choices and not _event_stream(seen):
+        yield "stream.not_streamed", _header(seen, "content-type")
+    if asked.stream is False and _event_stream(seen):
+        yield "stream.unasked", _header(seen, "content-type")
+    if answer.choices and not any(choice.role for choice in answer.choices) and asked.chat:
+        yield "envelope.role_missing", ""
+    for choice in answer.choices:
+        if degenerate(choice):
+            yield "text.degenerate", choice.text
+    yield from _usage(asked, answer, streamed=streamed)
+    begun, shown = seen.timing.generated_s, seen.timing.ttft_s
+    if begun is not None and shown is not None and shown - begun > _HELD_BACK_S:
+        yield "latency.parser_buffering", f"counted from {begun:.2f} s, shown from {shown:.2f} s"
+
+
+def _told(oddity: Oddity) -> tuple[str, str]:
+    return oddity.code, oddity.evidence
+
+
+def _usage(asked: Asked, answer: Answer, *, streamed: bool) -> Iterator[tuple[str, str]]:
+    usage = answer.usage
+    if not answer.choices:
+        return
+    if usage is None or not (usage.completion_tokens or usage.prompt_tokens):
+        if not streamed or asked.usage:
+            yield "usage.missing", "none" if usage is None else "zeros"
+        return
+    told = f"prompt {usage.prompt_tokens}, completion {usage.completion_tokens}, total {usage.total_tokens}"
+    done, prompt, total = usage.completion_tokens, usage.prompt_tokens, usage.total_tokens
+    wrong_sum = None not in (done, prompt, total) and total != (done or 0) + (prompt or 0)
+    shown = usage.reasoning_tokens is None  # hidden reasoning is counted and not shown
+    if wrong_sum or (done is not None and shown and done > _most_tokens(asked, answer)):
+        yield "usage.implausible", told
+
+
+def _most_tokens(asked: Asked, answer: Answer) -> int:
+    """A token is at least one byte of text, and there are no more than were allowed."""
+    written = sum(
+        len(
+            (c.text + c.reasoning + c.refusal + "".join(t.name + t.arguments for t in c.tool_calls)).encode(
+                "utf-8", "replace"
+            )
+        )
+        for c in answer.choices
+    )
+    most = written + _SPECIAL_TOKENS * max(1, len(answer.choices))
+    return (
+        most
+        if asked.max_tokens is None
+        else min(most, asked.max_tokens * max(1, asked.n, len(answer.choices)))
+    )
+
+
+def degenerate(choice: Choice) -> bool:
+    """Whether a text says one thing for ever: a character, a word, or a phrase. Rules of dashes and the like do not count."""
+    text = choice.text[:_LOOKED_AT]
+    words = text.split()
+    if len(words) >= 8:
+        again = sum(a == b for a, b in itertools.pairwise(words))
+        if again >= 3 and again / len(words) >= 0.25:
+            return True
+    for match in re.finditer(r"(.)\1{%d,}" % (_LONGEST_RUN - 1), text, re.DOTALL):  # noqa: UP031 - braces
+        if match[1] not in _RULES:
+            return True
+    if choice.finish_reason not in ("length", "repetition") or len(text) < 400:
+        return False
+    tail = text[-2_000:].encode("utf-8", "replace")
+    return len(zlib.compress(tail, 6)) < len(tail) / 12
+
+
+def _between(asked: Asked, baseline: Observation, candidate: Observation) -> Iterator[Finding]:
+    """What only the two answers together show."""
+    old, new = baseline.answer or Answer(), candidate.answer or Answer()
+    was, now = old.first.reasoning_field, new.first.reasoning_field
+    if was and now and was != now:
+        yield _finding("contract.field_renamed", "candidate", f"{was} became {now}")
+    bad = [next(filter(None, map(broken_arguments, answer.choices)), None) for answer in (old, new)]
+    if bad[0] is not None and bad[1] is not None:
+        yield Finding(
+            comparator="tools",
+            category="tools.arguments_invalid_json",
+            severity=Severity.WARN,
+            message="both sides give tool arguments that are not JSON",
+            evidence=both(bad[0], bad[1]),
+        )
+    formats = _id_format(old), _id_format(new)
+    if None not in formats and formats[0] != formats[1]:
+        yield _finding("tools.id_format", "candidate", f"{formats[0]} became {formats[1]}")
+    counts = (
+        (old.usage.prompt_tokens if old.usage else None),
+        (new.usage.prompt_tokens if new.usage else None),
+    )
+    if counts[0] and counts[1] and counts[0] != counts[1]:
+        pictures = asked.pictures and not 0.9 <= counts[1] / counts[0] <= 1.1
+        code = "usage.multimodal_basis" if pictures else "usage.prompt_tokens"
+        yield _finding(code, "candidate", f"{counts[0]} became {counts[1]} ({counts[1] - counts[0]:+d})")
+
+
+def _id_format(answer: Answer) -> str | None:
+    ids = [call.id for choice in answer.choices for call in choice.tool_calls if call.id]
+    if not ids:
+        return None
+    return next((name for pattern, name in _ID_FORMATS if pattern.match(ids[0])), "another format")
+
+
+def _event_stream(seen: Observation) -> bool:
+    return _header(seen, "content-type").startswith("text/event-stream")
+
+
+def _header(seen: Observation, name: str) -> str:
+    return next((value.lower() for key, value in seen.headers if key.lower() == name), "")
