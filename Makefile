@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 SOURCES := migrate replay reports tests benchmarks
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check format bench bench-workload test-vllm lock dist-check clean
+.PHONY: help install demo test check format bench bench-decoding bench-workload test-vllm lock dist-check clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -50,6 +50,9 @@ dist-check: .venv/.dev ## build the wheel, install it in a clean environment, as
 
 bench: .venv/.demo ## what the gateway costs, beside a yardstick
 	@$(BIN)/python -m benchmarks.gateway
+
+bench-decoding: .venv/.dev ## how fast answers are read, beside two yardsticks, and 200,000 broken ones
+	@$(BIN)/python -m benchmarks.decoding
 
 bench-workload: .venv/.demo .venv-vllm/.ready ## real arrival times and prompts through the gateway to a real vLLM
 	@$(BIN)/python -m benchmarks.workload

@@ -28,8 +28,8 @@ _MESSAGE = frozenset(
 _CALL = frozenset(("function", "id", "index", "type"))
 _REASONING = ("reasoning", "reasoning_content")
 _PIECES = ("content", *_REASONING, "refusal")
-_CHANGES = frozenset(("choices", "created", "obfuscation"))
-"""Fields of a chunk whose change means nothing."""
+_PADDING = "obfuscation"
+"""A field that only makes all chunks of one length."""
 
 
 class _Call:
@@ -89,29 +89,31 @@ class _Choice:
 class _Shape:
     """A chunk that held one piece of text of one choice and nothing else: what all else in it looked like.
 
-    A later chunk whose other fields are all equal says nothing new but its piece.
+    A later chunk of as many fields, of which all these are equal, says nothing new but its piece. ``levels``: for the chunk,
+    its choice and the choice's delta the number of fields, what gets those that have to stay, and their values.
     """
 
-    __slots__ = ("choice", "choice_keys", "chunk", "chunk_keys", "delta", "delta_keys", "field", "parts")
+    __slots__ = ("add", "field", "levels", "padded")
 
     def __init__(self, chunk: JSON, choice: JSON, delta: JSON, field: str, parts: list[str]) -> None:
-        self.field, self.parts = field, parts
-        self.chunk_keys, self.choice_keys, self.delta_keys = list(chunk), list(choice), list(delta)
-        inner = "delta" if delta is not choice else field
-        self.chunk = _rest(chunk, _CHANGES)
-        self.choice = _rest(choice, (inner,))
-        self.delta = _rest(delta, (field,)) if delta is not choice else None
+        self.field, self.add = field, parts.append
+        self.padded = _PADDING in chunk
+        inner = field if delta is choice else "delta"
+        self.levels = (
+            *_level(chunk, ("choices", _PADDING)),
+            *_level(choice, (inner,)),
+            *(_level(delta, (field,)) if delta is not choice else (0, None, None)),
+        )
 
 
-_Rest = tuple[Callable[[JSON], Any], Any]
-
-
-def _rest(value: JSON, without: Any) -> _Rest | None:
+def _level(value: JSON, without: tuple[str, ...]) -> tuple[int, Callable[[JSON], Any], Any]:
     keys = [key for key in value if key not in without]
-    if not keys:
-        return None
-    get = itemgetter(*keys)
-    return get, get(value)
+    get: Callable[[JSON], Any] = itemgetter(*keys) if keys else _nothing
+    return len(value), get, get(value)
+
+
+def _nothing(value: JSON) -> None:
+    return None
 
 
 class Completion:
@@ -149,27 +151,28 @@ class Completion:
     def quick(self, chunk: JSON) -> bool:
         """Takes a chunk that says nothing new but a piece of text. False: it is for ``feed``."""
         shape = self._shape
-        if shape is None or list(chunk) != shape.chunk_keys:
+        if shape is None:
             return False
-        choices = chunk["choices"]
-        if type(choices) is not list or len(choices) != 1:
-            return False
-        choice = choices[0]
-        if type(choice) is not dict or list(choice) != shape.choice_keys:
-            return False
-        if shape.delta_keys is shape.choice_keys:
-            delta = choice
-        else:
-            delta = choice["delta"]
-            if type(delta) is not dict or list(delta) != shape.delta_keys:
+        size, get, value, choice_size, choice_get, choice_value, delta_size, delta_get, delta_value = (
+            shape.levels
+        )
+        try:
+            if len(chunk) != size or get(chunk) != value:
                 return False
-        piece = delta[shape.field]
-        if type(piece) is not str or not piece:
-            return False
-        for rest, value in ((shape.chunk, chunk), (shape.choice, choice), (shape.delta, delta)):
-            if rest is not None and rest[0](value) != rest[1]:
+            choices = chunk["choices"]
+            choice = delta = choices[0]
+            if len(choices) != 1 or len(choice) != choice_size or choice_get(choice) != choice_value:
                 return False
-        shape.parts.append(piece)
+            if delta_get is not None:
+                delta = choice["delta"]
+                if len(delta) != delta_size or delta_get(delta) != delta_value:
+                    return False
+            piece = delta[shape.field]
+        except (KeyError, TypeError, IndexError):  # another shape after all
+            return False
+        if type(piece) is not str or not piece or (shape.padded and _PADDING not in chunk):
+            return False
+        shape.add(piece)
         return True
 
     def feed(self, chunk: JSON, name: bytes = b"") -> bool:
@@ -257,8 +260,6 @@ class Completion:
             return
         kind = {"text": "content", "reasoning_content": "reasoning"}.get(fields[0], fields[0])
         self._shape = _Shape(chunk, choice, delta, fields[0], known.pieces[kind])
-        if delta is choice:
-            self._shape.delta_keys = self._shape.choice_keys
 
     def _choice(self, data: JSON) -> bool:
         index = data.get("index")

@@ -168,8 +168,20 @@ class _Stream:
         self.largest = 0
 
     def decode(self, recording: Recording, chunks: Chunks) -> _Decoded:
-        for at, data in chunks:
-            self._take(at, data)
+        feed, loads, take = self.decoder.feed, orjson.loads, self.times.append
+        quick = _never
+        for at, read in chunks:
+            for data, name in feed(read):
+                try:
+                    chunk = loads(data)
+                except orjson.JSONDecodeError:
+                    chunk = None
+                if quick(chunk):
+                    take(at)
+                    continue
+                self._event(at, data, name, chunk)
+                over = self.assembler is None or self.done_at is not None
+                quick = _never if over else self.assembler.quick  # type: ignore[union-attr]
         if (cut := self.decoder.end()) is not None:
             self._cut(chunks[-1][0], cut[0])
         self._peculiar()
@@ -192,23 +204,6 @@ class _Stream:
     @property
     def _complete_at(self) -> float | None:
         return self.finish_at if self.done_at is None else self.done_at
-
-    def _take(self, at: float, read: bytes) -> None:
-        loads, times = orjson.loads, self.times
-        for data, name in self.decoder.feed(read):
-            try:
-                chunk = loads(data)
-            except orjson.JSONDecodeError:
-                chunk = None
-            if (
-                self.assembler is not None
-                and self.done_at is None
-                and type(chunk) is dict
-                and self.assembler.quick(chunk)
-            ):
-                times.append(at)
-            else:
-                self._event(at, data, name, chunk)
 
     def _event(self, at: float, data: bytes, name: bytes, chunk: Any) -> None:
         """One event with all that may be in it. ``chunk`` is its JSON, where it was plain JSON."""
@@ -278,6 +273,10 @@ class _Stream:
         elif isinstance(assembler, Completion) and not assembler.finished:
             self.odd.add("finish.missing", "[DONE]")
         return None
+
+
+def _never(chunk: Any) -> bool:
+    return False
 
 
 def assembler_for(chunk: JSON, odd: Oddities) -> Assembler:

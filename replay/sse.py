@@ -26,6 +26,7 @@ class Decoder:
     """
 
     __slots__ = (
+        "_clean",
         "_data",
         "_dropping",
         "_held",
@@ -61,17 +62,24 @@ class Decoder:
         self._dropping = False
         self._skip_lf = False
         self._start = True
+        self._clean = False
 
     def feed(self, read: bytes) -> list[Event]:
         """The events completed by this read, in order."""
+        whole = self._clean and read.startswith(b"data: ") and read.find(b"\n") == len(read) - 2
+        if whole and read.endswith(b"\n") and b"\r" not in read and len(read) <= self._limit:
+            return [(read[6:-2], b"")]  # one event, as most servers flush them
         if b"\r" in read or self._skip_lf:
-            return list(self._lines(read))
-        events: list[Event] = []
-        if self._partial or self._data or self._name or self._start or self._dropping:
+            events = list(self._lines(read))
+            self._clean = self._blank()
+            return events
+        events = []
+        if not self._clean:
             # What is pending ends with the first blank line; from there on the read can be split at once.
             head, blank, read = read.partition(b"\n\n")
             events += self._lines(head + blank)
             if not blank:
+                self._clean = self._blank()
                 return events
         *blocks, rest = read.split(b"\n\n")
         for block in blocks:
@@ -81,7 +89,20 @@ class Decoder:
                 events += self._lines(block + b"\n\n")
         if rest:
             events += self._lines(rest)
+        self._clean = self._blank()
         return events
+
+    def _blank(self) -> bool:
+        """Nothing is pending: the next byte begins a new event."""
+        return not (
+            self._partial
+            or self._data
+            or self._name
+            or self._start
+            or self._dropping
+            or self._skip_lf
+            or self._width
+        )
 
     def end(self) -> Event | None:
         """The event that the end of the stream cut off, which a strict client never sees; None when there is none."""
