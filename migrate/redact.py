@@ -18,7 +18,7 @@ from migrate.config import Redact
 from migrate.errors import ConfigError
 from migrate.sensitive import PLACEHOLDER, hide_cards, hide_emails, hide_keys, hide_phones, names_secret
 from replay.exchange import Answer, Choice, Failure, Headers, Observation, Request
-from replay.nesting import too_deep
+from replay.values import too_deep
 
 _SECRET_HEADERS = frozenset(
     {

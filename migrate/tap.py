@@ -19,8 +19,8 @@ from migrate.config import Shadow
 from migrate.headers import RawHeaders, decoded, for_mirror, without_credentials
 from migrate.sampling import body_key, digest, header_key, position, stateful_reason
 from replay.exchange import JSON, Ending, Headers, Recording, Request
-from replay.nesting import too_deep
 from replay.recorder import Recorder
+from replay.values import too_deep
 
 COPY = "X-LLM-Migrate-Copy"
 """Marks copies: a copy that comes back to a gateway is never copied again."""

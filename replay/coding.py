@@ -102,6 +102,8 @@ class _Brotli:
 
 
 class _Zstd:
+    """Any number of frames."""
+
     def __init__(self) -> None:
         self._inner = zstd.ZstdDecompressor()
         self._begun = False
@@ -112,8 +114,12 @@ class _Zstd:
             if self._inner.eof:
                 self._inner = zstd.ZstdDecompressor()
             self._begun = True
-            parts.append(_drained(self._inner.decompress, data, limit))
-            limit -= len(parts[-1])
+            while limit > 0:
+                parts.append(self._inner.decompress(data, min(limit, _STEP)))
+                limit -= len(parts[-1])
+                data = b""
+                if self._inner.eof or self._inner.needs_input:
+                    break
             data = self._inner.unused_data if self._inner.eof else b""
         return b"".join(parts)
 

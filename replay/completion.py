@@ -7,11 +7,10 @@ from collections.abc import Callable, Iterable
 from operator import itemgetter
 from typing import Any
 
-import orjson
-
 from replay.exchange import JSON, Answer, Choice, Failure, ToolCall, Usage
 from replay.failures import body_failure
 from replay.oddities import Oddities
+from replay.values import compact
 
 _CHUNK = frozenset(
     {"choices", "created", "error", "id", "model", "object", "obfuscation", "provider"}
@@ -349,9 +348,7 @@ class Completion:
 
     def _media(self, choice: _Choice, kind: str, value: Any) -> None:
         if value:
-            choice.media.append(
-                f"{kind}:{hashlib.sha256(orjson.dumps(value, option=orjson.OPT_SORT_KEYS)).hexdigest()}"
-            )
+            choice.media.append(f"{kind}:{hashlib.sha256(compact(value, ordered=True).encode()).hexdigest()}")
 
     def _call(self, choice: _Choice, data: JSON, position: int | None) -> bool:
         """One piece of a call, or a whole call at ``position`` of an unstreamed answer."""
@@ -370,7 +367,7 @@ class Completion:
         arguments = function.get("arguments")
         if isinstance(arguments, dict | list) or (arguments is not None and not isinstance(arguments, str)):
             self.odd.add("tools.arguments_type")
-            arguments = orjson.dumps(arguments).decode()
+            arguments = compact(arguments)
         for one in (call, loose):
             one.id, one.name = one.id + identity, one.name + name
             if arguments:

@@ -25,9 +25,9 @@ from replay.exchange import (
     Timing,
 )
 from replay.failures import classify, envelope_of, http_failure, transport_failure
-from replay.nesting import too_deep
 from replay.oddities import Oddities
 from replay.sse import Decoder
+from replay.values import too_deep
 
 GENERATION_PATHS = ("/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/messages")
 LARGE_EVENT = 64 * 1024

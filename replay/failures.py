@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from replay.exchange import JSON, Ending, ErrorClass, Failure, Headers, Outcome, Recording
-from replay.nesting import too_deep
+from replay.values import compact, too_deep
 
 LONGEST_WAIT_S = 3_600.0
 """A server that asks for more is taken to ask for this."""
@@ -182,7 +182,7 @@ def error_message(envelope: JSON | None) -> str | None:
         if isinstance(place, str) and place:
             return place[:4_000]
         if isinstance(place, list) and place:
-            return json.dumps(place[:5])[:4_000]
+            return compact(place[:5])[:4_000]
     return None
 
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import hashlib
 
-import orjson
-
 from replay.completion import joined, usage_of
 from replay.exchange import JSON, Answer, Choice, Failure, ToolCall, Usage
 from replay.failures import body_failure
 from replay.oddities import Oddities
+from replay.values import compact
 
 _EVENTS = frozenset(
     (
@@ -187,20 +186,18 @@ class Messages:
 
     def _picture(self, block: JSON) -> None:
         if block.get("type") in ("image", "document"):
-            digest = hashlib.sha256(
-                orjson.dumps(block.get("source"), option=orjson.OPT_SORT_KEYS)
-            ).hexdigest()
+            digest = hashlib.sha256(compact(block.get("source"), ordered=True).encode()).hexdigest()
             self._media.append(f"{block['type']}:{digest}")
 
 
 def _call(block: _Block) -> ToolCall:
     arguments = joined(block.parts)
     if not arguments and isinstance(block.input, dict):
-        arguments = orjson.dumps(block.input).decode()
+        arguments = compact(block.input)
     return ToolCall(name=block.name, arguments=arguments, id=block.id or None)
 
 
 def speaks(value: JSON) -> bool:
     """Whether a JSON object is an event or a message of this interface."""
     kind = value.get("type")
-    return kind in _EVENTS or (kind == "message" and "content" in value)
+    return isinstance(kind, str) and (kind in _EVENTS or (kind == "message" and "content" in value))

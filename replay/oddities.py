@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import orjson
-
 from replay.exchange import Oddity
+from replay.values import compact
 
 _SHOWN = 160
 _MAX_FIELDS = 64
@@ -30,7 +29,7 @@ class Oddities:
         """Keeps the last value of a field that the interface does not know."""
         if path in self._fields or len(self._fields) < _MAX_FIELDS:
             self.add("envelope.unknown_field", path)
-            self._fields[path] = _cut(orjson.dumps(value).decode(), 400)
+            self._fields[path] = _cut(compact(value), 400)
 
     def __contains__(self, code: str) -> bool:
         return code in self._found

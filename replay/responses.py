@@ -5,12 +5,11 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-import orjson
-
 from replay.completion import joined, usage_of
 from replay.exchange import JSON, Answer, Choice, Failure, ToolCall, Usage
 from replay.failures import body_failure
 from replay.oddities import Oddities
+from replay.values import compact
 
 _TEXT_DELTAS = {
     "response.output_text.delta": "text",
@@ -178,28 +177,29 @@ class Responses:
 
     def _read(self, item: _Item, data: JSON) -> None:
         """A whole item's contents."""
+        kind = str(data.get("type"))
         content = data.get("content")
         for part in content if isinstance(content, list) else ():
             if not isinstance(part, dict):
                 continue
             for key, parts in (("text", item.text), ("refusal", item.refusal)):
-                if isinstance(part.get(key), str) and data.get("type") != "reasoning":
+                if isinstance(part.get(key), str) and kind != "reasoning":
                     parts.append(part[key])
-            if data.get("type") == "reasoning" and isinstance(part.get("text"), str):
+            if kind == "reasoning" and isinstance(part.get("text"), str):
                 item.thoughts.append(part["text"])
         summary = data.get("summary")
         for part in summary if isinstance(summary, list) else ():
             if isinstance(part, dict) and isinstance(part.get("text"), str):
                 item.thoughts.append(part["text"])
         for key in ("arguments", "input"):
-            if data.get("type") in _CALLS and isinstance(data.get(key), str):
+            if kind in _CALLS and isinstance(data.get(key), str):
                 item.arguments.append(data[key])
-            elif data.get("type") in _CALLS and isinstance(data.get(key), dict):
+            elif kind in _CALLS and isinstance(data.get(key), dict):
                 self.odd.add("tools.arguments_type")
-                item.arguments.append(orjson.dumps(data[key]).decode())
-        if data.get("type") in _MEDIA and data.get("result"):
-            digest = hashlib.sha256(orjson.dumps(data["result"])).hexdigest()
-            self._media.append(f"{str(data['type']).partition('_')[0]}:{digest}")
+                item.arguments.append(compact(data[key]))
+        if kind in _MEDIA and data.get("result"):
+            digest = hashlib.sha256(compact(data["result"]).encode()).hexdigest()
+            self._media.append(f"{kind.partition('_')[0]}:{digest}")
 
     def _whole(self, response: JSON) -> bool:
         if response.get("error"):

@@ -10,7 +10,7 @@ from itertools import islice, zip_longest
 from typing import Any, NoReturn
 
 from replay.exchange import JSON
-from replay.nesting import too_deep
+from replay.values import too_deep
 from reports.compare.normal import nfc
 
 _MAX_NODES = 20_000

@@ -63,3 +63,18 @@ def test_errors_keep_their_class_and_words(name: str, error_class: ErrorClass, w
     got = seen(saved(VLLM / f"{name}.http"))
     assert got.failure is not None
     assert got.failure.error_class is error_class and words in got.failure.message
+
+
+@pytest.mark.parametrize(("plain", "path"), [("responses", "/v1/responses"), ("messages", "/v1/messages")])
+def test_the_other_interfaces_say_the_same_streamed_and_whole(plain: str, path: str) -> None:
+    whole, stream = answer(plain, path), answer(f"{plain}-stream", path)
+    assert whole.first.text and whole.choices == stream.choices
+    assert whole.first.finish_reason == "length" and whole.first.role == "assistant"
+    assert (whole.usage, whole.model) == (stream.usage, "harbor-7b")
+    assert whole.usage is not None and whole.usage.completion_tokens == 12
+    assert whole.oddities == stream.oddities == ()
+
+
+def test_a_tool_call_of_a_messages_stream() -> None:
+    (call,) = answer("messages-tool-stream", "/v1/messages").first.tool_calls
+    assert (call.name, call.arguments) == ("get_tide", "true") and call.id

@@ -26,7 +26,7 @@ CHAT: dict[str, Any] = {
 }
 STREAM = {"stream": True, "stream_options": {"include_usage": True}}
 COMPLETION: dict[str, Any] = {"model": MODEL, "prompt": "The harbour", "temperature": 0, "max_tokens": 8}
-TOOL = {
+TOOL: dict[str, Any] = {
     "type": "function",
     "function": {
         "name": "get_tide",
@@ -36,6 +36,20 @@ TOOL = {
 NAMED = {"type": "function", "function": {"name": "get_tide"}}
 SCHEMA = {"type": "object", "properties": {"level": {"type": "integer"}}, "required": ["level"]}
 FORMAT = {"type": "json_schema", "json_schema": {"name": "level", "schema": SCHEMA}}
+
+RESPONSE: dict[str, Any] = {
+    "model": MODEL,
+    "input": "When is high water at noon?",
+    "temperature": 0,
+    "max_output_tokens": 12,
+}
+MESSAGE: dict[str, Any] = {
+    "model": MODEL,
+    "messages": [{"role": "user", "content": "When is high water at noon?"}],
+    "temperature": 0,
+    "max_tokens": 12,
+}
+MESSAGE_TOOL: dict[str, Any] = {"name": "get_tide", "input_schema": TOOL["function"]["parameters"]}
 
 PATH = "/v1/chat/completions"
 ASKED: dict[str, tuple[str, object]] = {
@@ -48,6 +62,20 @@ ASKED: dict[str, tuple[str, object]] = {
     "tools-required": (PATH, CHAT | {"tools": [TOOL], "tool_choice": "required", "max_tokens": 200}),
     "tools-named-stream": (PATH, CHAT | {"tools": [TOOL], "tool_choice": NAMED, "max_tokens": 60} | STREAM),
     "json-schema": (PATH, CHAT | {"response_format": FORMAT, "max_tokens": 60}),
+    "responses": ("/v1/responses", RESPONSE),
+    "responses-stream": ("/v1/responses", RESPONSE | {"stream": True}),
+    "messages": ("/v1/messages", MESSAGE),
+    "messages-stream": ("/v1/messages", MESSAGE | {"stream": True}),
+    "messages-tool-stream": (
+        "/v1/messages",
+        MESSAGE
+        | {
+            "stream": True,
+            "tools": [MESSAGE_TOOL],
+            "tool_choice": {"type": "tool", "name": "get_tide"},
+            "max_tokens": 60,
+        },
+    ),
     "error-400": (PATH, CHAT | {"temperature": -1}),
     "error-400-json": (PATH, b'{"model":'),
     "error-404-model": (PATH, CHAT | {"model": "nope"}),
