@@ -18,7 +18,7 @@ _CHUNK = frozenset(
 )
 _CHOICE = frozenset(
     {"delta", "finish_reason", "index", "logprobs", "matched_stop", "message", "native_finish_reason"}
-    | {"stop_reason", "text", "token_ids"}
+    | {"stop_reason", "text", "token_ids", "usage"}
 )
 _MESSAGE = frozenset(
     {"annotations", "audio", "content", "function_call", "images", "name", "reasoning"}
@@ -184,7 +184,8 @@ class Completion:
         if name and name != b"message":
             self.odd.add("client_risk.event_name", name)
         self._identity(chunk)
-        if (usage := chunk.get("usage")) is not None:
+        usage = chunk.get("usage") or _inner_usage(chunk)
+        if usage is not None:
             self._count(usage)
         for key in chunk.keys() - _CHUNK:
             if chunk[key] is not None:
@@ -413,6 +414,16 @@ class Completion:
                 self.odd.add("tools.name_missing", "".join(call.arguments))
             if not call.id:
                 self.odd.add("tools.id_missing", call.name)
+
+
+def _inner_usage(chunk: JSON) -> Any:
+    """Usage where some hosts put it: in a choice, or under their own name (``x_groq``)."""
+    own = chunk.get("x_groq")
+    if isinstance(own, dict) and isinstance(own.get("usage"), dict):
+        return own["usage"]
+    choices = chunk.get("choices")
+    places = choices if isinstance(choices, list) else []
+    return next((one["usage"] for one in places if isinstance(one, dict) and one.get("usage")), None)
 
 
 def joined(parts: Iterable[str]) -> str:

@@ -40,6 +40,10 @@ _REJECTED = (
         re.IGNORECASE,
     ),
 )
+_TRY_AGAIN = re.compile(
+    r"(?:try again|retry) (?:in|after) ([\d.]{1,12}) ?(ms|s(?:ec(?:ond)?s?)?|m(?:in(?:ute)?s?)?)\b",
+    re.IGNORECASE,
+)
 _BY_STATUS = {
     401: ErrorClass.AUTH,
     403: ErrorClass.AUTH,
@@ -225,14 +229,10 @@ def _waits_in(envelope: JSON) -> Iterator[float | None]:
     for detail in details if isinstance(details, list) else ():
         delay = detail.get("retryDelay") if isinstance(detail, dict) else None
         yield _number(delay.removesuffix("s")) if isinstance(delay, str) else None
-    told = re.search(
-        r"(?:try again|retry) in ([\d.]{1,12}) ?(ms|s\b|sec|m(?:in)?\b)",
-        error_message(envelope) or "",
-        re.IGNORECASE,
-    )
+    told = _TRY_AGAIN.search(error_message(envelope) or "")
     if told:
-        scale = {"ms": 0.001, "s": 1.0, "sec": 1.0}.get(told[2].lower(), 60.0)
-        amount = _number(told[1])
+        amount, unit = _number(told[1]), told[2].lower()
+        scale = 0.001 if unit == "ms" else 1.0 if unit.startswith("s") else 60.0
         yield None if amount is None else amount * scale
 
 

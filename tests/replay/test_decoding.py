@@ -259,3 +259,18 @@ def test_nesting_of_any_depth_is_an_answer_or_a_malformed_one(depth: int) -> Non
     body = '{"choices":[{"index":0,"message":{"tool_calls":[' + call + "]}}]}"
     got = seen(recording([body.encode()], headers=JSON_TYPE))
     assert got.outcome is (Outcome.OK if depth == 150 else Outcome.PROTOCOL_ERROR)
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        {"choices": [], "usage": USAGE},
+        {"choices": [{"index": 0, "delta": {}, "finish_reason": None, "usage": USAGE}]},
+        {"choices": [], "x_groq": {"usage": USAGE}},
+    ],
+)
+def test_usage_is_found_wherever_a_host_puts_it(last: dict[str, object]) -> None:
+    got = seen(recording([delta(content="six"), delta(finish="stop"), event(last), DONE]))
+    assert got.answer is not None and got.answer.usage == Usage(
+        prompt_tokens=11, completion_tokens=3, total_tokens=14
+    )

@@ -1,10 +1,14 @@
-"""Retry-After in every dialect."""
+"""What failed, whose fault it was, whether a retry helps and how long to wait, in every dialect."""
 
 from __future__ import annotations
 
+import json
+import time
+
 import pytest
 
-from replay.failures import retry_after
+from replay.exchange import ErrorClass
+from replay.failures import LONGEST_WAIT_S, http_failure, rejected_parameter, retry_after
 
 
 @pytest.mark.parametrize(
@@ -24,3 +28,101 @@ from replay.failures import retry_after
 def test_the_delay_is_read_from_any_dialect(name: str, value: str, seconds: float | None) -> None:
     now = 1_796_202_000.0  # 2026-12-02 09:00:00 UTC
     assert retry_after(((name, value),), now=now) == seconds
+
+
+@pytest.mark.parametrize(
+    ("error", "seconds"),
+    [
+        ({"retry_after": 3}, 3.0),
+        ({"retry_after_ms": 250}, 0.25),
+        ({"details": [{"@type": "x"}, {"retryDelay": "7s"}]}, 7.0),
+        ({"message": "Rate limit reached. Please try again in 1.2s."}, 1.2),
+        ({"message": "Please retry in 20ms"}, 0.02),
+        ({"message": "try again in 2 minutes"}, 120.0),
+        ({"retry_after": True}, None),
+        ({"retry_after": -1}, None),
+        ({"retry_after": 10**9}, LONGEST_WAIT_S),
+        ({"message": "try again later"}, None),
+    ],
+)
+def test_the_delay_may_be_in_the_body(error: dict[str, object], seconds: float | None) -> None:
+    assert retry_after((), {"error": error}, now=0.0) == seconds
+    assert retry_after((("retry-after", "9"),), {"error": error}, now=0.0) == 9.0
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "error_class", "fault", "retryable"),
+    [
+        (400, {"error": {"message": "bad"}}, "bad_request", "client", False),
+        (
+            400,
+            {"error": {"code": "context_length_exceeded", "message": "no"}},
+            "context_overflow",
+            "client",
+            False,
+        ),
+        (
+            400,
+            {"error": {"message": "prompt is too long: 9 tokens > 8"}},
+            "context_overflow",
+            "client",
+            False,
+        ),
+        (413, {"type": "error", "error": {"type": "request_too_large"}}, "context_overflow", "client", False),
+        (401, {"error": "Unauthorized"}, "auth", "client", False),
+        (403, {"detail": "Forbidden"}, "auth", "client", False),
+        (404, {"detail": "Not Found"}, "not_found", "client", False),
+        (
+            422,
+            {"detail": [{"loc": ["body", "n"], "msg": "bad", "type": "int"}]},
+            "bad_request",
+            "client",
+            False,
+        ),
+        (429, {"error": {"message": "slow down"}}, "rate_limited", "capacity", True),
+        (529, {"type": "error", "error": {"type": "overloaded_error"}}, "overloaded", "capacity", True),
+        (503, {"error": {"message": "engine busy"}}, "overloaded", "capacity", True),
+        (500, {"error": {"message": "boom"}}, "server_error", "server", True),
+        (500, [{"error": {"status": "UNAVAILABLE", "message": "busy"}}], "overloaded", "capacity", True),
+        (400, {"error": {"type": "rate_limit_error", "message": "x"}}, "rate_limited", "capacity", True),
+        (502, "<html><body>bad gateway</body></html>", "gateway", "relay", True),
+        (504, "upstream request timeout", "gateway", "relay", True),
+        (500, "<!DOCTYPE html><p>oops", "gateway", "relay", True),
+        (408, "", "timeout", "server", False),
+    ],
+)
+def test_what_failed_whose_fault_it_was_and_whether_a_retry_can_help(
+    status: int, body: object, error_class: str, fault: str, retryable: bool
+) -> None:
+    raw = body.encode() if isinstance(body, str) else json.dumps(body).encode()
+    found = http_failure(status, (), raw, now=0.0)
+    assert (found.error_class.value, found.error_class.fault.value, found.retryable) == (
+        error_class,
+        fault,
+        retryable,
+    )
+    assert found.message and found.envelope
+
+
+@pytest.mark.parametrize(
+    ("message", "parameter"),
+    [
+        ("[{'type': 'extra_forbidden', 'loc': ('body', 'enable_thinking')}]", "enable_thinking"),
+        ("1 validation error: {'loc': ('body', 'top_q'), 'msg': 'x', 'type': 'extra_forbidden'}", "top_q"),
+        ("Unrecognized request argument supplied: top_q", "top_q"),
+        ("Unknown parameter: 'top_q'.", "top_q"),
+        ("Unsupported parameter: 'max_tokens' is not supported with this model.", "max_tokens"),
+        ("temperature must be non-negative, got -1.0", None),
+        ("This model's maximum context length is 1024 tokens", None),
+    ],
+)
+def test_a_refused_parameter_is_named(message: str, parameter: str | None) -> None:
+    assert rejected_parameter(ErrorClass.BAD_REQUEST, message) == parameter
+
+
+def test_a_message_of_a_server_is_bounded_whatever_it_sends() -> None:
+    start = time.monotonic()
+    for text in ("model " * 200_000, "unknown " * 200_000, "'loc': ('body', " * 100_000, "prompt " * 200_000):
+        found = http_failure(400, (), json.dumps({"error": {"message": text}}).encode(), now=0.0)
+        assert len(found.message) <= 500
+    assert time.monotonic() - start < 2
