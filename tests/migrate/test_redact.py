@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import re
+import time
 from typing import Any
 
 import orjson
@@ -10,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from migrate import sensitive
 from migrate.config import Redact
 from migrate.errors import ConfigError
 from migrate.redact import Redactor
@@ -218,3 +221,32 @@ def test_json_within_strings_within_json_hides_the_key_and_never_raises() -> Non
         text = orjson.dumps(value).decode()
         asked, changed = Redactor(Redact(), b"salt").request(request("r", at=1.0, body=text.encode()))
         assert changed and b"sk-proj" not in asked.body
+
+
+def test_no_pattern_uses_what_old_pythons_get_wrong() -> None:
+    """Possessive quantifiers and atomic groups of Python 3.11.0 to 3.11.4 miss matches: a key would stay."""
+    found = [pattern for pattern in vars(sensitive).values() if isinstance(pattern, re.Pattern)]
+    assert len(found) > 10
+    for pattern in found:
+        assert not re.search(
+            r"(?:[})\]*+?]|\\w|\\s|\\d)\+(?<!\[\+)(?<=[})*+?]\+)|\(\?>",
+            re.sub(r"\[[^\]]*\]", "x", pattern.pattern),
+        ), pattern
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "-----BEGIN PRIVATE KEY-----",
+        "eyJ" + "a" * 5_000 + " ",
+        "-----BEGIN PRIVATE KEY-----" + "A" * 100 + "-",
+    ],
+)
+def test_hostile_repetition_takes_linear_time(text: str) -> None:
+    hide = Redactor(Redact(), b"salt").text
+    start = time.perf_counter()
+    hide(text * (200_000 // len(text)))
+    short = time.perf_counter() - start
+    start = time.perf_counter()
+    hide(text * (800_000 // len(text)))
+    assert time.perf_counter() - start < 12 * short + 0.2
