@@ -228,10 +228,8 @@ def test_no_pattern_uses_what_old_pythons_get_wrong() -> None:
     found = [pattern for pattern in vars(sensitive).values() if isinstance(pattern, re.Pattern)]
     assert len(found) > 10
     for pattern in found:
-        assert not re.search(
-            r"(?:[})\]*+?]|\\w|\\s|\\d)\+(?<!\[\+)(?<=[})*+?]\+)|\(\?>",
-            re.sub(r"\[[^\]]*\]", "x", pattern.pattern),
-        ), pattern
+        bare = re.sub(r"\\.|\[[^\]]*\]", "x", pattern.pattern)
+        assert not re.search(r"[*+?}]\+|\(\?>", bare), pattern
 
 
 @pytest.mark.parametrize(
