@@ -1,0 +1,66 @@
+"""Own scripts, training sets, OpenPipe exports: a request, a request with its answer, or a conversation with its answer last."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from replay.exchange import JSON
+from replay.formats.record import Call, Item, Record, Reply, Skip, Unusable, made, parsed, path_of
+from replay.formats.sources import Source
+
+_PAIRS = (("request", "response"), ("input", "output"))
+
+
+def matches(first: JSON) -> bool:
+    """Whether a first record looks like one of these; asked last."""
+    inner = [first.get(name) for name, _ in _PAIRS]
+    return any(isinstance(one, dict) and ("messages" in one or "prompt" in one) for one in (first, *inner))
+
+
+def read(sources: Sequence[Source]) -> Iterator[Item]:
+    """Each line of each source."""
+    for source in sources:
+        for number, line in source.lines():
+            try:
+                yield _record(number, parsed(line))
+            except Unusable as why:
+                yield Skip(line=number, reason=why.reason, detail=why.detail)
+
+
+def _record(number: int, row: JSON) -> Record:
+    notes = {"path-assumed"}
+    body, answer = _halves(row)
+    if not isinstance(body, dict):
+        raise Unusable("request-missing", "no body")
+    if answer is None and _ends_with_answer(body):
+        *history, last = body["messages"]
+        body = {**body, "messages": history}
+        answer = {"choices": [{"index": 0, "message": last, "finish_reason": None}]}
+        notes |= {"answer-split", "response-rebuilt"}
+    response = None
+    if isinstance(answer, dict):
+        status = row.get("status")
+        known = isinstance(status, int) and not isinstance(status, bool)
+        notes |= set() if known else {"status-missing"}
+        response = Reply(status=status if known else None, body=answer)
+    return made(
+        number,
+        request=Call(method="POST", path=path_of(body), body=body),
+        response=response,
+        notes=notes,
+        user=body.get("user") if isinstance(body.get("user"), str) else None,
+    )
+
+
+def _halves(row: JSON) -> tuple[Any, Any]:
+    for asked, answered in _PAIRS:
+        if isinstance(row.get(asked), dict):
+            return row[asked], row.get(answered)
+    return row, None
+
+
+def _ends_with_answer(body: JSON) -> bool:
+    messages = body.get("messages")
+    last = messages[-1] if isinstance(messages, list) and len(messages) > 1 else None
+    return isinstance(last, dict) and last.get("role") == "assistant"
