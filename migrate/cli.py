@@ -17,6 +17,8 @@ COMMANDS = {
     "check": "both backends, before a run depends on them",
     "shadow": "mirror a share of production to the candidate, and record",
     "capture": "record production without a candidate",
+    "import": "logs that people have, as captured requests",
+    "export": "captured requests, out again",
     "report": "the verdict, and what it rests on",
     "runs": "list recorded runs",
     "diff": "two saved responses, side by side",
@@ -26,7 +28,9 @@ COMMANDS = {
 """Each command is the click object of that name in ``migrate.commands``; it is imported when it is called, so that
 ``migrate --help`` and completion answer at once."""
 
-_MODULES = {"capture": "shadow"}
+_MODULES = {"capture": "shadow", "import": "import_"}
+
+_NAMES = {"import": "import_"}
 
 _EPILOG = """\b
 First run:
@@ -50,7 +54,7 @@ class _Commands(click.Group):
         if name not in COMMANDS:
             return None
         module = importlib.import_module(f"migrate.commands.{_MODULES.get(name, name)}")
-        command: click.Command = getattr(module, name)
+        command: click.Command = getattr(module, _NAMES.get(name, name))
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

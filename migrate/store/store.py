@@ -118,6 +118,12 @@ class Store:
         with self.engine.connect() as connection:
             return {row.name: row.value for row in connection.execute(query)}
 
+    def count(self, run: str) -> int:
+        """How many requests a run holds."""
+        query = sa.select(sa.func.count()).select_from(schema.requests).where(schema.requests.c.run == run)
+        with self.engine.connect() as connection:
+            return int(connection.scalar(query) or 0)
+
     def exchanges(self, run: str) -> Iterator[Exchange]:
         """Every request of a run with its observations, by time of admission, in constant memory. Raw bodies stay out."""
         with self.engine.connect() as connection:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
 import sqlalchemy as sa
 
+from migrate.errors import StoreError
 from migrate.store import codec, schema
 from migrate.store.store import Store, insert_new, upsert
 from replay.exchange import Observation, Request
@@ -47,6 +49,16 @@ class Writer:
         if len(self._records) >= _BATCH:
             self._wake.set()
         return True
+
+    def put(self, record: Record) -> None:
+        """Hands a record over and waits while there is no room: for work that nobody waits for. Raises StoreError when the
+        store takes no more."""
+        while not self.offer(record):
+            self._refused -= 1
+            if self._error is not None or self._stopping.is_set():
+                raise StoreError(f"the store takes no more: {self._error or 'it is closed'}")
+            self._wake.set()
+            time.sleep(0.01)
 
     def counters(self, values: Mapping[str, int]) -> None:
         """Hands over named counters; each replaces its earlier value."""

@@ -9,7 +9,7 @@ import json
 import math
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, tzinfo
 from enum import StrEnum
 from typing import Any
@@ -17,6 +17,7 @@ from typing import Any
 import orjson
 
 from replay.exchange import JSON, Headers
+from replay.values import too_deep
 
 CREDENTIALS = frozenset(
     {
@@ -149,6 +150,9 @@ def made(
         more.setdefault("model", model if isinstance(model, str) and model else None)
         if more["model"] is None:
             told.add("model-missing")
+    if response is not None and too_deep(response.body):
+        response = replace(response, body=None)
+        told.add("response-truncated")
     answered = response is not None and (response.body is not None or response.stream is not None)
     if answered and response is not None:
         counted = _usage(response)
@@ -170,6 +174,8 @@ def whole(body: Any) -> None:
     """Raises Unusable when a request's body is missing, redacted or cut."""
     if body in (None, "", {}):
         raise Unusable("request-missing", "no body")
+    if too_deep(body):
+        raise Unusable("malformed", "nested too deeply")
     for text in _strings(body):
         if found := _REDACTED.search(text):
             raise Unusable("request-redacted", f"messages hold {found[0]}")
