@@ -26,6 +26,7 @@ from replay.formats.record import (
     unfolded,
 )
 from replay.formats.sources import Source
+from replay.values import too_deep
 
 _STATUS = re.compile(r"\b(4\d\d|5\d\d)\b")
 
@@ -64,6 +65,8 @@ def _rows(source: Source) -> Iterator[tuple[int, Any]]:
 
 
 def _record(line: int, row: JSON) -> Record:
+    if too_deep(row):
+        raise Unusable("malformed", "nested too deeply")
     if row.get("type") != "GENERATION":
         raise Unusable("not-a-model-call", f"type {row.get('type')}")
     notes = {"path-assumed", "request-rebuilt"}
