@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol
 
 import brotli
@@ -19,6 +19,7 @@ Chunks = tuple[tuple[float, bytes], ...]
 LIMIT = 256 * 2**20
 """Decoded bytes of one answer; a small body that unpacks to more is refused."""
 _STEP = 2**20
+_SLICE = 2**14
 
 
 class _Unpacker(Protocol):
@@ -51,7 +52,7 @@ def _unpacked(chunks: Chunks, name: str, limit: int) -> tuple[Chunks, str]:
     out: list[tuple[float, bytes]] = []
     left = limit
     try:
-        for at, data in chunks:
+        for at, data in _sliced(chunks):
             piece = unpacker.feed(data, left + 1)
             left -= len(piece)
             if left < 0:
@@ -61,6 +62,13 @@ def _unpacked(chunks: Chunks, name: str, limit: int) -> tuple[Chunks, str]:
     except (zlib.error, zstd.ZstdError, brotli.error, EOFError) as error:
         return tuple(out), f"body is not {name}: {error}"
     return tuple(out), "" if unpacker.done() else f"{name} body is cut off"
+
+
+def _sliced(chunks: Chunks) -> Iterator[tuple[float, bytes]]:
+    """In pieces of bounded size: what is left behind each of many small members is copied."""
+    for at, data in chunks:
+        for start in range(0, len(data), _SLICE):
+            yield at, data[start : start + _SLICE]
 
 
 class _Zlib:
@@ -75,7 +83,7 @@ class _Zlib:
         parts: list[bytes] = []
         while data and limit > 0:
             if self._inner.eof:
-                if not data.strip(b"\0"):  # padding
+                if self._wbits != 31 or not data.startswith(b"\x1f"):  # padding, or a stray line end
                     break
                 self._inner = zlib.decompressobj(self._wbits)
             self._begun = True

@@ -34,15 +34,18 @@ _PADDING = "obfuscation"
 class _Call:
     """A tool call while its pieces arrive."""
 
-    __slots__ = ("arguments", "id", "name")
+    __slots__ = ("arguments", "id", "ids", "legacy", "name")
 
     def __init__(self) -> None:
         self.id = ""
+        """The first one."""
+        self.ids: list[str] = []
+        self.legacy = False
         self.name = ""
         self.arguments: list[str] = []
 
     def built(self) -> ToolCall:
-        return ToolCall(name=self.name, arguments=joined(self.arguments), id=self.id or None)
+        return ToolCall(name=self.name, arguments=joined(self.arguments), id="".join(self.ids) or None)
 
 
 class _Choice:
@@ -127,6 +130,7 @@ class Completion:
         "_id",
         "_model",
         "_shape",
+        "_unplaced",
         "_usage",
         "counted",
         "failure",
@@ -146,6 +150,8 @@ class Completion:
         self._id: str | None = None
         self._fingerprint: str | None = None
         self._shape: _Shape | None = None
+        self._unplaced = b""
+        """The first piece of a choice without an index."""
 
     def quick(self, chunk: JSON) -> bool:
         """Takes a chunk that says nothing new but a piece of text. False: it is for ``feed``."""
@@ -177,7 +183,7 @@ class Completion:
     def feed(self, chunk: JSON, name: bytes = b"") -> bool:
         """Takes one object. True when it carried a token: non-empty content, reasoning or tool arguments."""
         self._shape = None
-        if chunk.get("error") or chunk.get("object") == "error":
+        if chunk.get("error") or "error" in (chunk.get("object"), chunk.get("type")) or name == b"error":
             if self.failure is None:
                 self.failure = body_failure(chunk, None)
             return False
@@ -187,7 +193,7 @@ class Completion:
         usage = chunk.get("usage") or _inner_usage(chunk)
         if usage is not None:
             self._count(usage)
-        for key in chunk.keys() - _CHUNK:
+        for key in sorted(chunk.keys() - _CHUNK):
             if chunk[key] is not None:
                 self.odd.field(key, chunk[key])
         choices = chunk.get("choices")
@@ -197,13 +203,18 @@ class Completion:
         if not choices and usage is None:
             self.odd.add("client_risk.empty_choices")
         # A sum, not any(): every choice of the chunk has to be taken in.
-        carried = sum(self._choice(choice) for choice in choices if isinstance(choice, dict))
+        carried = sum(
+            self._choice(choice, at) for at, choice in enumerate(choices) if isinstance(choice, dict)
+        )
         if carried == 1 and len(choices) == 1:
             self._learn(chunk, choices[0])
         return carried > 0
 
     def finish(self, status: int | None) -> Answer:
         """Everything fed so far as a value; ``status`` is the HTTP status that an error object came under."""
+        if self._unplaced:
+            code = "envelope.index_ambiguous" if len(self._choices) > 1 else "envelope.index_missing"
+            self.odd.add(code, self._unplaced)
         for choice in self._choices.values():
             self._check(choice)
         return Answer(
@@ -261,25 +272,32 @@ class Completion:
         kind = {"text": "content", "reasoning_content": "reasoning"}.get(fields[0], fields[0])
         self._shape = _Shape(chunk, choice, delta, fields[0], known.pieces[kind])
 
-    def _choice(self, data: JSON) -> bool:
-        index = data.get("index")
-        if not isinstance(index, int):
-            self.odd.add(
-                "envelope.index_ambiguous" if self._choices.keys() - {0} else "envelope.index_missing"
-            )
-            index = 0
+    def _choice(self, data: JSON, position: int) -> bool:
+        delta, index = data.get("delta"), data.get("index")
+        if not isinstance(index, int) or isinstance(index, bool):
+            index = self._placed(data, position)
         choice = self._choices.get(index) or self._choices.setdefault(index, _Choice(index))
-        carried = self._text(choice, "content", data.get("text"))
-        for key in ("delta", "message"):
-            if isinstance(message := data.get(key), dict):
-                carried = self._message(choice, message, streamed=key == "delta") or carried
+        if isinstance(delta, dict):  # some hosts repeat it, or all so far, beside it
+            carried = self._message(choice, delta, streamed=True)
+        elif isinstance(message := data.get("message"), dict):
+            carried = self._message(choice, message, streamed=False)
+        else:
+            carried = self._text(choice, "content", data.get("text"))
         if carried and choice.finish is not None:
             self.odd.add("finish.content_after")
         self._finish(choice, data.get("finish_reason"))
-        for key in data.keys() - _CHOICE:
+        for key in sorted(data.keys() - _CHOICE):
             if data[key] is not None:
                 self.odd.field(f"choices[].{key}", data[key])
         return carried
+
+    def _placed(self, data: JSON, position: int) -> int:
+        """The index of a choice that states none: its place in a whole answer; in a stream nobody can say."""
+        if not isinstance(data.get("delta"), dict) and isinstance(data.get("message"), dict):
+            self.odd.add("envelope.index_missing")
+            return position
+        self._unplaced = self._unplaced or self.odd.event or b"?"
+        return 0
 
     def _finish(self, choice: _Choice, reason: Any) -> None:
         if not reason:
@@ -307,9 +325,12 @@ class Completion:
         if isinstance(legacy := message.get("function_call"), dict):
             self.odd.add("client_risk.function_call")
             carried = self._call(choice, {"function": legacy, "index": 0}, None if streamed else 0) or carried
-        self._media(choice, "audio", message.get("audio"))
+            choice.calls[0].legacy = True
+        if isinstance(audio := message.get("audio"), dict):
+            self._media(choice, "audio", audio.get("data"))
+            carried = self._text(choice, "content", audio.get("transcript")) or carried
         self._media(choice, "image", message.get("images"))
-        for key in message.keys() - _MESSAGE:
+        for key in sorted(message.keys() - _MESSAGE):
             if message[key] is not None:
                 self.odd.field(f"message.{key}", message[key])
         return carried
@@ -344,6 +365,10 @@ class Completion:
         kind = part.get("type")
         if kind in ("image_url", "image", "input_audio", "audio"):
             self._media(choice, str(kind).partition("_")[0], part)
+        if kind == "thinking":
+            choice.reasoning_field = choice.reasoning_field or "thinking"
+            self._text(choice, "reasoning", part.get("thinking"))
+            return ""
         text = part.get("text")
         return text if isinstance(text, str) else ""
 
@@ -356,21 +381,24 @@ class Completion:
         function = data.get("function")
         function = function if isinstance(function, dict) else {}
         identity, name = _string(data.get("id")), _string(function.get("name"))
-        for key in data.keys() - _CALL:
+        for key in sorted(data.keys() - _CALL):
             if data[key] is not None:
                 self.odd.field(f"tool_calls[].{key}", data[key])
         call = choice.calls.setdefault(self._place(choice, data, position), _Call())
         loose = self._loose(choice, call, identity)
-        if call.id and identity and call.id != identity:
-            self.odd.add("tools.index_collision")
-        elif call.name and name:
+        if call.id and identity:
+            self.odd.add("tools.index_collision" if call.id != identity else "tools.repeated_id")
+        if call.name and name and call.id in ("", identity):
             self.odd.add("tools.repeated_name")
         arguments = function.get("arguments")
         if isinstance(arguments, dict | list) or (arguments is not None and not isinstance(arguments, str)):
             self.odd.add("tools.arguments_type")
             arguments = compact(arguments)
         for one in (call, loose):
-            one.id, one.name = one.id + identity, one.name + name
+            one.id = one.id or identity
+            one.name += name
+            if identity:
+                one.ids.append(identity)
             if arguments:
                 one.arguments.append(arguments)
         return bool(arguments)
@@ -394,7 +422,6 @@ class Completion:
         """The call that a piece belongs to by its id; without one, the last."""
         known = next((one for one in choice.loose if identity and one.id == identity), None)
         if known is not None:
-            known.id = ""
             return known
         if identity or not choice.loose:
             choice.loose.append(_Call())
@@ -412,7 +439,7 @@ class Completion:
         for call in choice.calls.values():
             if not call.name:
                 self.odd.add("tools.name_missing", "".join(call.arguments))
-            if not call.id:
+            if not call.id and not call.legacy:
                 self.odd.add("tools.id_missing", call.name)
 
 

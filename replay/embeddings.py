@@ -55,7 +55,11 @@ def _vector(value: Any, odd: Oddities) -> tuple[float, ...]:
         if sys.byteorder == "big":
             packed.byteswap()
         numbers = packed.tolist()
-    if not all(isinstance(n, int | float) and not isinstance(n, bool) and math.isfinite(n) for n in numbers):
+    try:
+        found = tuple(float(n) for n in numbers if isinstance(n, int | float) and not isinstance(n, bool))
+    except OverflowError:
+        found = ()
+    if len(found) < len(numbers) or not all(map(math.isfinite, found)):
         odd.add("envelope.nonstandard_number", "embedding")
         return ()
-    return tuple(float(n) for n in numbers)
+    return found

@@ -190,6 +190,8 @@ class Answer:
     """What was odd, in order of first sight, each code once."""
     fingerprint: str | None = None
     """Which deployment answered, as far as it says (``system_fingerprint``, ``provider``)."""
+    streamed: bool = False
+    """It came as a stream of events, whatever its content type says."""
     embeddings: tuple[tuple[float, ...], ...] = ()
     extra: tuple[tuple[str, str], ...] = ()
     """Fields that the interface does not know: path and JSON text, cut; the last value of a stream."""

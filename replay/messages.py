@@ -105,7 +105,9 @@ class Messages:
         elif kind == "message_delta":
             delta = event.get("delta")
             self._reason(delta.get("stop_reason") if isinstance(delta, dict) else None)
-            self._count(event.get("usage"))
+            usage = event.get("usage")
+            self._count(usage)
+            self.counted = self.counted or (isinstance(usage, dict) and bool(usage.get("output_tokens")))
         elif kind == "message_stop":
             self.finished = True
         return False
@@ -118,7 +120,7 @@ class Messages:
             text=joined(part for block in blocks if block.kind == "text" for part in block.parts),
             reasoning="\n".join(thoughts),
             reasoning_field="thinking" if thoughts else "",
-            tool_calls=tuple(_call(block) for block in blocks if block.kind.endswith("tool_use")),
+            tool_calls=tuple(_call(block) for block in blocks if block.kind == "tool_use"),
             finish_reason=self._finish,
             role=self._role,
             media=tuple(self._media),
@@ -182,7 +184,6 @@ class Messages:
         """Counts come in two parts: the prompt's at the start, the answer's at the end."""
         if isinstance(usage, dict):
             self._usage |= {name: value for name, value in usage.items() if value is not None}
-            self.counted = self.counted or bool(usage.get("output_tokens"))
 
     def _picture(self, block: JSON) -> None:
         if block.get("type") in ("image", "document"):

@@ -32,10 +32,10 @@ _MEDIA = frozenset(("image_generation_call", "output_audio"))
 class _Item:
     """One output item while its pieces arrive."""
 
-    __slots__ = ("arguments", "id", "kind", "name", "refusal", "role", "text", "thoughts")
+    __slots__ = ("arguments", "id", "key", "kind", "name", "refusal", "role", "text", "thoughts")
 
     def __init__(self) -> None:
-        self.kind = self.id = self.name = self.role = ""
+        self.kind = self.id = self.key = self.name = self.role = ""
         self.text: list[str] = []
         self.refusal: list[str] = []
         self.thoughts: list[str] = []
@@ -161,6 +161,7 @@ class Responses:
     def _item(self, at: int, data: JSON, *, final: bool) -> None:
         item = self._items.setdefault(at, _Item())
         item.kind = str(data.get("type") or item.kind)
+        item.key = str(data.get("id") or item.key)
         item.role = str(data.get("role") or item.role)
         item.name = str(data.get("name") or item.name)
         item.id = str(data.get("call_id") or data.get("id") or item.id)
@@ -229,16 +230,27 @@ class Responses:
         reason = details.get("reason") if isinstance(details, dict) else None
         self._finish = {
             "completed": "stop",
-            "incomplete": {"max_output_tokens": "length"}.get(str(reason), str(reason)),
+            "incomplete": {"max_output_tokens": "length", "None": "incomplete"}.get(str(reason), str(reason)),
             "failed": "error",
             "cancelled": "abort",
         }.get(str(status))
         if status == "failed" and self.failure is None:
             self._fail(response)
-        if not self._items and isinstance(response.get("output"), list):
-            for at, data in enumerate(response["output"]):
+        output = response.get("output")
+        if self.streamed and isinstance(output, list):
+            for at, data in enumerate(output):
                 if isinstance(data, dict):
-                    self._item(at, data, final=True)
+                    self._item(self._place(data, at), data, final=True)
+
+    def _place(self, data: JSON, at: int) -> int:
+        """Where an item of the last event stood in the stream: by its id, else by its place; beyond all when it is new."""
+        name = data.get("id")
+        found = next((place for place, item in self._items.items() if name and item.key == name), None)
+        if found is not None:
+            return found
+        known = self._items.get(at)
+        fits = known is None or (not known.key and known.kind in ("", str(data.get("type"))))
+        return at if fits else max(self._items) + 1
 
     def _about(self, response: JSON) -> None:
         if isinstance(model := response.get("model"), str):

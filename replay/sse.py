@@ -32,11 +32,13 @@ class Decoder:
         "_held",
         "_limit",
         "_name",
+        "_other",
         "_partial",
         "_skip_lf",
         "_start",
         "_width",
         "comments",
+        "empty",
         "joined",
         "marked",
         "too_long",
@@ -46,6 +48,8 @@ class Decoder:
     def __init__(self, limit: int = LIMIT) -> None:
         self.comments = 0
         """Comment lines (keep-alives)."""
+        self.empty = 0
+        """Events with fields and no data. The standard drops them; several clients hand them to a JSON parser."""
         self.joined = 0
         """Events of several ``data`` lines."""
         self.too_long = 0
@@ -59,7 +63,7 @@ class Decoder:
         self._data: list[bytes] = []
         self._name = b""
         self._held = self._width = 0
-        self._dropping = False
+        self._dropping = self._other = False
         self._skip_lf = False
         self._start = True
         self._clean = False
@@ -94,15 +98,8 @@ class Decoder:
 
     def _blank(self) -> bool:
         """Nothing is pending: the next byte begins a new event."""
-        return not (
-            self._partial
-            or self._data
-            or self._name
-            or self._start
-            or self._dropping
-            or self._skip_lf
-            or self._width
-        )
+        pending = self._partial or self._data or self._name or self._other or self._width
+        return not (pending or self._start or self._dropping or self._skip_lf)
 
     def end(self) -> Event | None:
         """The event that the end of the stream cut off, which a strict client never sees; None when there is none."""
@@ -139,9 +136,10 @@ class Decoder:
         self._partial, self._width = [], 0
         if self._start:
             self._start = False
-            self.marked = line.startswith(_BOM)
-            line = line.removeprefix(_BOM)
-            width = max(width - 3, 0) if self.marked else width
+            if line.startswith(_BOM):
+                self.marked = True
+                line = line.removeprefix(_BOM)
+                width, self._held = width - len(_BOM), self._held - len(_BOM)
         if width == 0:
             return self._dispatch()
         self._line(line)
@@ -157,7 +155,9 @@ class Decoder:
         self._held -= len(line)
         if not field:
             self.comments += 1
-        elif field == b"event":
+            return
+        self._other = True
+        if field == b"event":
             self._name = value.removeprefix(b" ")
         elif field not in _IGNORED and self.unknown is None:
             self.unknown = line[:200]
@@ -170,4 +170,6 @@ class Decoder:
             self.too_long += 1
             return None
         self.joined += len(data) > 1
+        self.empty += self._other and not data
+        self._other = False
         return (b"\n".join(data), name) if data else None

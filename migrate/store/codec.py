@@ -205,6 +205,7 @@ def _answer(data: Row) -> Answer:
         error=None if data["error"] is None else _failure(data["error"]),
         oddities=tuple(Oddity(**oddity) for oddity in data["oddities"]),
         fingerprint=data["fingerprint"],
+        streamed=data["streamed"],
         embeddings=tuple(tuple(vector) for vector in data["embeddings"]),
         extra=tuple((path, text) for path, text in data["extra"]),
     )
