@@ -30,6 +30,8 @@ from replay.sse import Decoder
 from replay.values import too_deep
 
 GENERATION_PATHS = ("/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/messages")
+_TELLING = 64
+"""Bytes by which a body is told to be a stream."""
 LARGE_EVENT = 64 * 1024
 """Line readers of several clients give up beyond this."""
 _MALFORMED = Failure(
@@ -89,10 +91,11 @@ def observe(
 
 
 def _failure(recording: Recording, decoded: _Decoded, chunks: Chunks, at: float) -> Failure | None:
-    """The transport's verdict first, unless the answer was already whole when the transport broke."""
+    """The transport's verdict first, unless the answer was whole already, or had said what went wrong, when it broke."""
     if recording.status is not None and recording.status >= 400:
         return http_failure(recording.status, recording.headers, joined(chunks), now=at)
-    if recording.ending is not Ending.COMPLETE and decoded.complete_at is None:
+    told = decoded.failure is not None and decoded.failure.code == "error.mid_stream"
+    if recording.ending is not Ending.COMPLETE and decoded.complete_at is None and not told:
         return transport_failure(recording)
     return decoded.failure or (classify(recording, now=at) if decoded.complete_at is None else None)
 
@@ -113,8 +116,25 @@ def _timing(recording: Recording, decoded: _Decoded, failure: Failure | None) ->
 def _decode(recording: Recording, chunks: Chunks, problem: str, path: str) -> _Decoded:
     if recording.status is None or recording.status >= 400:
         return _Decoded()
-    if problem and not (chunks and recording.ending is not Ending.COMPLETE):
+    if problem and not chunks:
         return _Decoded(failure=_malformed(recording, problem, code="envelope.coding"))
+    decoded = _decode_plain(recording, chunks, path)
+    if problem and recording.ending is Ending.COMPLETE:
+        return _badly_coded(recording, decoded, problem)
+    return decoded
+
+
+def _badly_coded(recording: Recording, decoded: _Decoded, problem: str) -> _Decoded:
+    """A whole answer in a coding that does not end as it should is one; anything less is the coding's fault."""
+    if decoded.failure is not None or decoded.answer is None:
+        return replace(
+            decoded, failure=_malformed(recording, problem, code="envelope.coding"), complete_at=None
+        )
+    odd = Oddity(code="envelope.coding_end", evidence=problem)
+    return replace(decoded, answer=replace(decoded.answer, oddities=(*decoded.answer.oddities, odd)))
+
+
+def _decode_plain(recording: Recording, chunks: Chunks, path: str) -> _Decoded:
     kind = (header(recording, "content-type") or "").partition(";")[0].strip()
     if not any(data for _, data in chunks):
         return _empty(recording, path)
@@ -122,23 +142,37 @@ def _decode(recording: Recording, chunks: Chunks, problem: str, path: str) -> _D
     if _is_stream(kind, chunks):
         if kind != "text/event-stream":
             odd.add("stream.content_type", kind or "no content type")
-        return _Stream(odd).decode(recording, chunks)
+        return _Stream(odd, path).decode(recording, chunks)
     return _decode_body(recording, joined(chunks), kind, path, odd)
 
 
 def _empty(recording: Recording, path: str) -> _Decoded:
-    wanted = recording.ending is Ending.COMPLETE and recording.status == 200 and generates(path)
-    return _Decoded(failure=_malformed(recording, "empty body", code="envelope.empty") if wanted else None)
+    """No body. What was asked for was text, so that 204 and redirects are no answers either."""
+    if recording.ending is not Ending.COMPLETE or not generates(path):
+        return _Decoded()
+    return _Decoded(
+        failure=_malformed(recording, f"HTTP {recording.status} with an empty body", code="envelope.empty")
+    )
 
 
 def _is_stream(kind: str, chunks: Chunks) -> bool:
     """What the first bytes look like; the content type only decides where they could be either."""
-    start = joined(chunks[:8])[:2_048].removeprefix(b"\xef\xbb\xbf").lstrip()
+    start = _start(chunks).removeprefix(b"\xef\xbb\xbf").lstrip()
     if start.startswith((b"data:", b"event:", b"id:", b"retry:")):
         return True
     if start.startswith(b":"):
         return kind not in _JSON_KINDS
     return kind == "text/event-stream" and not start.startswith((b"{", b"["))
+
+
+def _start(chunks: Chunks) -> bytes:
+    """The first bytes that are no white space, however they were cut, and a few more."""
+    start = b""
+    for _, data in chunks:
+        start = (start + data).lstrip() if not start.strip(b"\xef\xbb\xbf \r\n\t") else start + data
+        if len(start) >= _TELLING:
+            break
+    return start[:_TELLING]
 
 
 class _Stream:
@@ -153,11 +187,13 @@ class _Stream:
         "finish_at",
         "largest",
         "odd",
+        "path",
         "times",
     )
 
-    def __init__(self, odd: Oddities) -> None:
+    def __init__(self, odd: Oddities, path: str) -> None:
         self.odd = odd
+        self.path = path
         self.decoder = Decoder()
         self.assembler: Assembler | None = None
         self.times: list[float] = []
@@ -176,7 +212,7 @@ class _Stream:
                     chunk = loads(data)
                 except orjson.JSONDecodeError:
                     chunk = None
-                if quick(chunk):
+                if not name and len(data) <= LARGE_EVENT and quick(chunk):
                     take(at)
                     continue
                 self._event(at, data, name, chunk)
@@ -185,15 +221,16 @@ class _Stream:
         if (cut := self.decoder.end()) is not None:
             self._cut(chunks[-1][0], cut[0])
         self._peculiar()
+        self._error_line()
         broken = self._failure(recording)
         answer = (self.assembler or Completion(self.odd)).finish(recording.status)
-        failure = (
-            replace(answer.error, status=recording.status, code="error.mid_stream")
-            if answer.error
-            else broken
-        )
+        failure = broken
+        if answer.error:
+            failure = replace(answer.error, status=recording.status, code="error.mid_stream")
+        elif failure is None and not answer.choices and generates(self.path):
+            failure = _malformed(recording, "stream holds no choices", code="envelope.choices_missing")
         return _Decoded(
-            answer=replace(answer, error=failure if answer.error else None),
+            answer=replace(answer, error=failure if answer.error else None, streamed=True),
             failure=failure,
             token_times=tuple(self.times),
             counted_at=self.counted_at,
@@ -224,6 +261,8 @@ class _Stream:
             self.broken = self.broken or data[:200]
             self.odd.add("stream.non_json_data_event")
             return
+        if self.assembler is None and chunk.get("type") in _SIGNS_OF_LIFE:
+            return  # belongs to any interface
         assembler = self.assembler = self.assembler or assembler_for(chunk, self.odd)
         if assembler.feed(chunk, name):
             self.times.append(at)
@@ -250,6 +289,8 @@ class _Stream:
         ):
             if seen:
                 self.odd.add(code, f"{int(seen)} times")
+        if decoder.empty:
+            self.odd.add("stream.empty_event", f"{decoder.empty} events with fields and no data")
         if decoder.unknown is not None:
             self.odd.add("stream.unknown_field", decoder.unknown)
         if decoder.too_long:
@@ -257,8 +298,27 @@ class _Stream:
         if self.largest > LARGE_EVENT:
             self.odd.add("client_risk.large_event", f"{self.largest} bytes")
 
+    def _error_line(self) -> None:
+        """``error: {…}``, a field of its own that some servers use."""
+        line = self.decoder.unknown
+        told = parse_object(line[6:]) if line is not None and line.startswith(b"error:") else None
+        if told is not None:
+            self.odd.event = line or b""
+            self.assembler = self.assembler or Completion(self.odd)
+            self.assembler.feed({"error": told})
+
     def _failure(self, recording: Recording) -> Failure | None:
         """Why this is no whole answer; None when it is."""
+        if (
+            self.assembler is None
+            and self.broken is None
+            and self.done_at is None
+            and self.decoder.unknown is not None
+        ):
+            words = (
+                f"the answer is no stream of events: {self.decoder.unknown[:120].decode(errors='replace')}"
+            )
+            return _malformed(recording, words, code="envelope.not_json")
         assembler = self.assembler
         if assembler is not None and assembler.failure is not None:
             return None  # the error says it better
@@ -273,6 +333,9 @@ class _Stream:
         elif isinstance(assembler, Completion) and not assembler.finished:
             self.odd.add("finish.missing", "[DONE]")
         return None
+
+
+_SIGNS_OF_LIFE = ("ping", "keepalive")
 
 
 def _never(chunk: Any) -> bool:
@@ -290,7 +353,7 @@ def assembler_for(chunk: JSON, odd: Oddities) -> Assembler:
 
 def _decode_body(recording: Recording, body: bytes, kind: str, path: str, odd: Oddities) -> _Decoded:
     odd.event = body
-    value = parse_object(body, odd)
+    value = parse_object(body, odd) or _listed_error(body)
     if value is None:
         if not generates(path):
             return _Decoded(answer=Answer(oddities=odd.all()) if odd.all() else None)
@@ -317,6 +380,15 @@ def _decode_body(recording: Recording, body: bytes, kind: str, path: str, odd: O
         missing_finish = Oddity(code="finish.missing", evidence="finish_reason: null")
         answer = replace(answer, oddities=(*answer.oddities, missing_finish))
     return _Decoded(answer=answer)
+
+
+def _listed_error(body: bytes) -> JSON | None:
+    """An error object in a list, as some relays wrap it."""
+    if not body.lstrip().startswith(b"["):
+        return None
+    inner = parse_object(b'{"list":' + body + b"}")
+    first = inner["list"][0] if inner and isinstance(inner["list"], list) and inner["list"] else None
+    return first if isinstance(first, dict) and first.get("error") else None
 
 
 def parse_object(data: bytes, odd: Oddities | None = None) -> JSON | None:
@@ -368,6 +440,5 @@ def _malformed(
         message=message[:500],
         status=recording.status,
         error_class=error_class,
-        retryable=error_class is ErrorClass.RESET,
         code=code,
     )

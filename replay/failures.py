@@ -18,32 +18,42 @@ LONGEST_WAIT_S = 3_600.0
 """A server that asks for more is taken to ask for this."""
 
 _OVERFLOW = re.compile(
-    r"context.{0,20}(?:length|window|limit|size)|maximum (?:context|sequence|input)"
-    r"|max(?:imum)?_(?:seq|model|input)_len|max_num_tokens|longer than (?:this|the) model"
-    r"|(?:prompt|input|request)\b.{0,40}\btoo (?:long|large)|exceeds?.{0,40}\b(?:context|token limit)",
+    r"context.{0,20}(?:length|window|limit|size)|maximum (?:context|sequence|input|prompt)|max(?:imum)?_(?:seq|model|input)_len"
+    r"|max_num_tokens|longer than (?:this|the) model|prompt\b.{0,40}\btoo (?:long|large)|input (?:is |was )?too long"
+    r"|too many tokens|token count.{0,40}exceeds|maximum number of tokens|`inputs` tokens \+"
+    r"|exceeds?.{0,40}\b(?:context|token limit)",
     re.IGNORECASE | re.DOTALL,
 )
 _UNKNOWN_MODEL = re.compile(
-    r"\bmodel\b.{0,200}\b(?:not exist|not found|unknown|no such)|unknown model", re.IGNORECASE | re.DOTALL
+    r"\bmodels?\b.{0,200}\b(?:not exist|not found|unknown|no such)|(?:unknown|invalid|no such) model|not a valid model"
+    r"|DeploymentNotFound|deployment .{0,40}does not exist|no endpoints found for|^model: ",
+    re.IGNORECASE | re.DOTALL,
+)
+_UNKNOWN_MODEL_WORDS = frozenset(
+    ("model_not_found", "invalid_model", "model_not_supported", "deploymentnotfound")
 )
 _REJECTED = (
-    re.compile(r"extra_forbidden.{0,80}?'loc': \(?\[?'body', '([\w.-]+)'", re.DOTALL),
-    re.compile(r"'loc': \(?\[?'body', '([\w.-]+)'[^{}]{0,200}extra_forbidden", re.DOTALL),
+    re.compile(r"extra_forbidden.{0,80}?['\"]loc['\"]: ?[(\[] ?['\"]body['\"], ?['\"]([\w.-]+)", re.DOTALL),
+    re.compile(
+        r"['\"]loc['\"]: ?[(\[] ?['\"]body['\"], ?['\"]([\w.-]+)['\"][^{}]{0,200}extra_forbidden", re.DOTALL
+    ),
+    re.compile(r"\(['\"]([\w.-]+)['\"] was unexpected\)"),
     re.compile(r"extra inputs are not permitted[^'\"`]{0,80}['\"`]([\w.-]+)['\"`]", re.IGNORECASE),
     re.compile(
-        r"(?:unrecognized|unknown|unsupported|unexpected|extra|additional)[\w ]{0,20}"
-        r"(?:argument|parameter|field|key|propert\w+|input)s?[\w ]{0,20}:? *['\"`]?([\w.-]+)",
+        r"(?:unrecognized|unknown|unsupported|unexpected|extra) [\w ]{0,20}(?:argument|parameter|field|key|property)s?"
+        r"[\w ]{0,20}?:? *['\"`]?([\w.-]+)(?=['\"`]|\.?\s*$| is\b)",
         re.IGNORECASE,
     ),
     re.compile(
-        r"['\"`]?([\w.-]+)['\"`]? (?:is|are) not (?:a )?(?:supported|recognized|permitted|allowed)",
+        r"['\"`]([\w.-]+)['\"`] (?:is|are) not (?:a )?(?:supported|recognized|permitted|allowed)",
         re.IGNORECASE,
     ),
 )
 _TRY_AGAIN = re.compile(
-    r"(?:try again|retry) (?:in|after) ([\d.]{1,12}) ?(ms|s(?:ec(?:ond)?s?)?|m(?:in(?:ute)?s?)?)\b",
-    re.IGNORECASE,
+    r"(?:try again|retry) (?:in|after) ((?:[\d.]{1,12} ?[a-z]{1,7} ?){1,3})", re.IGNORECASE
 )
+_PART = re.compile(r"([\d.]{1,12}) ?([a-z]{1,7})", re.IGNORECASE)
+_GENERIC = frozenset(("invalid_request_error", "badrequesterror", "bad_request", "invalid_argument"))
 _BY_STATUS = {
     401: ErrorClass.AUTH,
     403: ErrorClass.AUTH,
@@ -82,6 +92,8 @@ _BY_WORD = {
     "request_too_large": 413,
     "deadline_exceeded": 504,
     "timeout_error": 504,
+    "overloaded": 529,
+    "too_many_requests": 429,
 }
 """Types and codes in the body, of every dialect, by the status that they stand for."""
 _ENDINGS = {
@@ -127,18 +139,32 @@ def http_failure(status: int, headers: Headers, body: bytes, *, now: float) -> F
     envelope = _object(body)
     message = error_message(envelope) or _plain_words(body) or f"HTTP {status} without an error message"
     shape = envelope_of(envelope, body)
-    error_class = (
-        ErrorClass.GATEWAY if shape == "html" and status >= 500 else class_of(status, message, envelope)
-    )
+    page = shape == "html" and (status >= 500 or status in (403, 413))
+    hop = page or 520 <= status <= 530  # what stands before the server, and speaks for itself
+    error_class = ErrorClass.GATEWAY if hop and status != 529 else class_of(status, message, envelope)
     return Failure(
         outcome=Outcome.HTTP_ERROR,
         error_class=error_class,
         message=message[:500],
         status=status,
-        retryable=error_class.retryable,
+        retryable=_retryable(status, headers, envelope, error_class),
         retry_after_s=retry_after(headers, envelope, now=now),
         code=_code(error_class, message, envelope),
         envelope=shape,
+    )
+
+
+def _retryable(status: int, headers: Headers, envelope: JSON | None, error_class: ErrorClass) -> bool:
+    """As the official client decides: what the server says, else 408, 409, 429 and everything from 500 up; no quota refills."""
+    told = next((value.strip().lower() for name, value in headers if name.lower() == "x-should-retry"), None)
+    if told in ("true", "false"):
+        return told == "true"
+    if "insufficient_quota" in _words(envelope):
+        return False
+    return (
+        status in (408, 409, 429)
+        or status >= 500
+        or (error_class.retryable and error_class is not ErrorClass.GATEWAY)
     )
 
 
@@ -161,11 +187,16 @@ def body_failure(envelope: JSON, status: int | None, *, code: str = "error.in_20
 
 def class_of(status: int, message: str, envelope: JSON | None) -> ErrorClass:
     """The class of an error status; words in the body only decide where the status is shared by several causes."""
-    words = set(_words(envelope))
-    if status in (400, 413, 422) and ("context_length_exceeded" in words or _OVERFLOW.search(message)):
+    words = _words(envelope)
+    known = [word for word in words if word in _BY_WORD]
+    exact = next((word for word in known if word not in _GENERIC), None)
+    if exact is not None and _BY_WORD[exact] == 429:
+        return ErrorClass.RATE_LIMITED
+    overflows = "context_length_exceeded" in words or _OVERFLOW.search(message)
+    if status in (400, 413, 422) and overflows and "string_above_max_length" not in words:
         return ErrorClass.CONTEXT_OVERFLOW
-    if status in (400, 500):  # what servers answer when they do not know better
-        status = next((_BY_WORD[word] for word in sorted(words) if word in _BY_WORD), status)
+    if status in (400, 500) and known:  # what servers answer when they do not know better
+        status = _BY_WORD[exact or known[0]]
     if status in _BY_STATUS:
         return _BY_STATUS[status]
     return ErrorClass.SERVER if status >= 500 else ErrorClass.BAD_REQUEST
@@ -231,9 +262,18 @@ def _waits_in(envelope: JSON) -> Iterator[float | None]:
         yield _number(delay.removesuffix("s")) if isinstance(delay, str) else None
     told = _TRY_AGAIN.search(error_message(envelope) or "")
     if told:
-        amount, unit = _number(told[1]), told[2].lower()
-        scale = 0.001 if unit == "ms" else 1.0 if unit.startswith("s") else 60.0
-        yield None if amount is None else amount * scale
+        parts = [(_number(amount), _unit(unit)) for amount, unit in _PART.findall(told[1])]
+        known = [amount * scale for amount, scale in parts if amount is not None and scale is not None]
+        yield sum(known) if known else None
+
+
+def _unit(word: str) -> float | None:
+    """Seconds in a unit, by its beginning."""
+    short = word.lower()
+    return _UNITS.get("ms" if short == "ms" else short[:1])
+
+
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3_600.0}
 
 
 def _milliseconds(value: Any) -> float | None:
@@ -262,12 +302,11 @@ def _number(value: Any) -> float | None:
 
 
 def _code(error_class: ErrorClass, message: str, envelope: JSON | None) -> str:
-    if error_class is ErrorClass.NOT_FOUND and (
-        _inner(envelope).get("param") == "model"
-        or "model_not_found" in _words(envelope)
-        or _UNKNOWN_MODEL.search(message)
-    ):
-        return "contract.model_unknown"
+    if error_class in (ErrorClass.NOT_FOUND, ErrorClass.BAD_REQUEST):
+        words = set(_words(envelope))
+        named = _inner(envelope).get("param") == "model" and error_class is ErrorClass.NOT_FOUND
+        if named or words & _UNKNOWN_MODEL_WORDS or _UNKNOWN_MODEL.search(message):
+            return "contract.model_unknown"
     return "contract.param_rejected" if rejected_parameter(error_class, message) else ""
 
 
@@ -291,7 +330,7 @@ def _words(envelope: JSON | None) -> list[str]:
     if envelope is None:
         return []
     places = (_inner(envelope), envelope)
-    values = (place.get(key) for place in places for key in ("code", "type", "status"))
+    values = (place.get(key) for place in places for key in ("code", "type", "status", "error_type"))
     return [str(value).lower().replace(" ", "_") for value in values if isinstance(value, str | int)]
 
 

@@ -6,7 +6,7 @@ import itertools
 import re
 from bisect import bisect_left
 
-from replay.coding import Chunks
+from replay.coding import Chunks, plain
 from replay.exchange import Ending, Headers, Recording
 
 _STATUS = re.compile(rb"HTTP/\d(?:\.\d)? (\d{3})[^\r\n]*\r?\n")
@@ -26,9 +26,12 @@ def read_saved(data: bytes, timing: str | None = None) -> Recording:
     chunk framing curl took out (as it does) or kept (``--raw``). ``timing``: lines of seconds since the request was sent, a
     tab, and the bytes of one read of the body; without it everything came at 0. Raises NotSaved.
     """
-    status, headers, body = _last_head(data)
+    status, headers, body = _last_head(_as_bytes(data))
     found = {name.lower(): value for name, value in headers}
-    pieces, whole = _pieces(body, chunked="chunked" in found.get("transfer-encoding", "").lower())
+    chunked = "chunked" in found.get("transfer-encoding", "").lower()
+    pieces, whole = _pieces(body, chunked=chunked)
+    if chunked and pieces == [body]:
+        pieces = [_without_trailers(body, found.get("trailer", ""))]
     payload = b"".join(pieces)
     coding = found.get("content-encoding", "").strip().lower()
     if _decoded_already(payload, coding):  # curl --compressed keeps the field
@@ -71,8 +74,25 @@ def _last_head(data: bytes) -> tuple[int, Headers, bytes]:
         rest = body
 
 
+def _as_bytes(data: bytes) -> bytes:
+    """A file that a shell saved as UTF-16 is text that was bytes before."""
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return data.decode("utf-16", "replace").encode()
+    return data
+
+
+def _without_trailers(body: bytes, names: str) -> bytes:
+    """curl writes the fields that a Trailer field announced behind the body."""
+    told = [re.escape(name.encode()) for name in (one.strip() for one in names.split(",")) if name]
+    if not told:
+        return body
+    lines = rb"(?:\r?\n)?(?:(?:%b): [^\r\n]*\r?\n)+\Z" % b"|".join(told)
+    return re.sub(lines, b"", body, flags=re.IGNORECASE)
+
+
 def _fields(head: bytes) -> Headers:
-    pairs = (line.partition(":") for line in head.decode("latin-1").splitlines() if line.strip())
+    lines = re.split("\r?\n", head.decode("latin-1"))
+    pairs = (line.partition(":") for line in lines if line.strip())
     return tuple((name.strip(), value.strip()) for name, colon, value in pairs if colon)
 
 
@@ -91,7 +111,8 @@ def _pieces(body: bytes, *, chunked: bool) -> tuple[list[bytes], bool]:
             pieces.append(piece)
         at = size.end() + length
         if len(piece) < length:
-            return pieces, False
+            framed = len(pieces) > 1 or size[0].endswith(b"\r\n")
+            return (pieces, False) if framed else ([body], True)
         ending = re.compile(rb"\r?\n").match(body, at)
         if ending is None:
             return ([body], True) if not pieces[1:] else (pieces, False)
@@ -106,7 +127,8 @@ def _decoded_already(payload: bytes, coding: str) -> bool:
     magic = _MAGIC.get(coding)
     if magic is not None:
         return not payload.startswith(magic)
-    return payload.lstrip()[:1] in (b"{", b"[") or payload.startswith((b"data:", b":", b"event:"))
+    found, problem = plain(((0.0, payload),), coding)
+    return bool(problem) and not found
 
 
 def _timed(pieces: list[bytes], body: bytes, timing: str) -> Chunks:

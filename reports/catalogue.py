@@ -43,6 +43,7 @@ CATALOGUE: dict[str, Entry] = {
     ),
     "envelope.choices_missing": Entry(WARN, "holds an object without its list of choices"),
     "envelope.coding": Entry(BLOCK, "cannot be decompressed as its Content-Encoding says"),
+    "envelope.coding_end": Entry(WARN, "is whole, and its content coding does not end as it should"),
     "envelope.content_parts": Entry(NOTE, "gives its text as a list of parts"),
     "envelope.content_type": Entry(WARN, "is JSON under another content type"),
     "envelope.empty": Entry(BLOCK, "is an empty body with status 200"),
@@ -67,12 +68,14 @@ CATALOGUE: dict[str, Entry] = {
     "latency.parser_buffering": Entry(
         WARN, "was generated long before any of it was sent: a parser holds it back"
     ),
+    "media.differs": Entry(NOTE, "holds pictures or sounds of other content"),
+    "media.missing": Entry(BLOCK, "holds other numbers of pictures or sounds"),
     "stream.comments": Entry(NOTE, "holds comment lines (keep-alives)"),
     "stream.content_type": Entry(WARN, "is a stream of events under another content type"),
     "stream.cut_event": Entry(WARN, "ends within an event"),
     "stream.data_after_done": Entry(NOTE, "goes on after [DONE]"),
     "stream.done_missing": Entry(NOTE, "ends without [DONE]"),
-    "stream.empty_event": Entry(WARN, "holds events without data"),
+    "stream.empty_event": Entry(BLOCK, "holds events without data; the official client stops there"),
     "stream.non_json_data_event": Entry(
         BLOCK, "holds a data event that is not JSON; strict clients stop there"
     ),
@@ -90,6 +93,7 @@ CATALOGUE: dict[str, Entry] = {
     "tools.index_collision": Entry(BLOCK, "gives two tool calls one index; clients glue them together"),
     "tools.index_missing": Entry(BLOCK, "gives tool calls in pieces without an index"),
     "tools.name_missing": Entry(BLOCK, "gives a tool call without a name"),
+    "tools.repeated_id": Entry(NOTE, "repeats the id of a call in its pieces"),
     "tools.repeated_name": Entry(BLOCK, "repeats the name of a call in its pieces; clients glue it together"),
     "usage.implausible": Entry(BLOCK, "states token counts that cannot be"),
     "usage.missing": Entry(WARN, "states no usage, or only zeros"),

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import time
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ import orjson
 from migrate.embedder import Embedder, missing
 from migrate.errors import ConfigError
 from replay.decoding import observe, parse_object
-from replay.exchange import Arm, Observation, Request
+from replay.exchange import Arm, Observation, Recording, Request
 from replay.saved import NotSaved, read_saved
 from reports.compare import compare, resolve
 from reports.difference import Difference, as_json, as_text, difference
@@ -102,7 +104,7 @@ def _compared(body: bytes, old: Observation, new: Observation, floor: float) -> 
 
 def _request(path: Path | None) -> bytes:
     if path is None:
-        return b"{}"
+        return b""
     data = _bytes(path)
     if parse_object(data) is None:
         raise ConfigError(f"--request {path}: is not a JSON object; it holds the body that was sent")
@@ -115,7 +117,16 @@ def _observed(path: Path, timing: Path | None, arm: Arm) -> Observation:
         recording = read_saved(_bytes(path), times)
     except NotSaved as error:
         raise ConfigError(f"{path}: {error}") from None
-    return observe(recording, request_id="request", arm=arm, at=0.0, path=_PATH)
+    return observe(recording, request_id="request", arm=arm, at=_sent_at(recording), path=_PATH)
+
+
+def _sent_at(recording: Recording) -> float:
+    """When it was answered, as far as its Date says: what a Retry-After date is counted from."""
+    date = next((value for name, value in recording.headers if name.lower() == "date"), "")
+    try:
+        return parsedate_to_datetime(date).timestamp()
+    except (ValueError, OverflowError):
+        return time.time()
 
 
 def _bytes(path: Path) -> bytes:

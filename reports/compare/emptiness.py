@@ -29,5 +29,5 @@ def compare_emptiness(case: Case) -> Step:
 
 
 def empty(choice: Choice) -> bool:
-    """No text but white space, no tool call, no refusal."""
-    return not (choice.tool_calls or choice.text.strip() or choice.refusal.strip())
+    """No text but white space, no tool call, no refusal, no picture or sound."""
+    return not (choice.tool_calls or choice.media or choice.text.strip() or choice.refusal.strip())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 import zlib
+from collections import Counter
 from collections.abc import Iterator
 
 from replay.exchange import Answer, Choice, Observation, Oddity
@@ -15,13 +16,12 @@ from reports.compare.tools import broken_arguments
 from reports.judgement import Finding, Severity
 
 _LONGEST_RUN = 40
-"""Times that one character may stand in a row outside of rules and dots."""
+"""Times that one letter or mark of exclamation may stand in a row; rules, banners and numbers may be longer."""
 _HELD_BACK_S = 0.5
 _LOOKED_AT = 100_000
 """Characters of a text that are looked through for repetition."""
 _SPECIAL_TOKENS = 64
 """Tokens that a count may hold beside those of the text: turns, tool markup, the end."""
-_RULES = frozenset(" -_=*.~#\u2500\u2550\t\n")
 _ID_FORMATS = (
     (re.compile(r"chatcmpl-tool-"), "chatcmpl-tool-…"),
     (re.compile(r"functions\.[^:]*:\d+$"), "functions.name:n"),
@@ -59,10 +59,10 @@ def _odd(asked: Asked, seen: Observation) -> Iterator[tuple[str, str]]:
         return
     for oddity in answer.oddities:
         yield _told(oddity)
-    streamed = bool(seen.timing.content_times) or seen.timing.ttft_s is not None
-    if asked.stream is True and not streamed and answer.choices and not _event_stream(seen):
+    streamed = answer.streamed
+    if asked.stream is True and not streamed and answer.choices:
         yield "stream.not_streamed", _header(seen, "content-type")
-    if asked.stream is False and _event_stream(seen):
+    if asked.stream is False and streamed:
         yield "stream.unasked", _header(seen, "content-type")
     if answer.choices and not any(choice.role for choice in answer.choices) and asked.chat:
         yield "envelope.role_missing", ""
@@ -89,7 +89,8 @@ def _usage(asked: Asked, answer: Answer, *, streamed: bool) -> Iterator[tuple[st
         return
     told = f"prompt {usage.prompt_tokens}, completion {usage.completion_tokens}, total {usage.total_tokens}"
     done, prompt, total = usage.completion_tokens, usage.prompt_tokens, usage.total_tokens
-    wrong_sum = None not in (done, prompt, total) and total != (done or 0) + (prompt or 0)
+    sums = {(done or 0) + (prompt or 0), (done or 0) + (prompt or 0) + (usage.reasoning_tokens or 0)}
+    wrong_sum = None not in (done, prompt, total) and total not in sums
     shown = usage.reasoning_tokens is None  # hidden reasoning is counted and not shown
     if wrong_sum or (done is not None and shown and done > _most_tokens(asked, answer)):
         yield "usage.implausible", told
@@ -116,13 +117,13 @@ def _most_tokens(asked: Asked, answer: Answer) -> int:
 def degenerate(choice: Choice) -> bool:
     """Whether a text says one thing for ever: a character, a word, or a phrase. Rules of dashes and the like do not count."""
     text = choice.text[:_LOOKED_AT]
-    words = text.split()
+    words = [word for word in text.split() if any(map(str.isalpha, word))]
     if len(words) >= 8:
         again = sum(a == b for a, b in itertools.pairwise(words))
         if again >= 3 and again / len(words) >= 0.25:
             return True
     for match in re.finditer(r"(.)\1{%d,}" % (_LONGEST_RUN - 1), text, re.DOTALL):  # noqa: UP031 - braces
-        if match[1] not in _RULES:
+        if match[1].isalpha() or match[1] in "!?\ufffd":
             return True
     if choice.finish_reason not in ("length", "repetition") or len(text) < 400:
         return False
@@ -133,6 +134,7 @@ def degenerate(choice: Choice) -> bool:
 def _between(asked: Asked, baseline: Observation, candidate: Observation) -> Iterator[Finding]:
     """What only the two answers together show."""
     old, new = baseline.answer or Answer(), candidate.answer or Answer()
+    yield from _media(old, new)
     was, now = old.first.reasoning_field, new.first.reasoning_field
     if was and now and was != now:
         yield _finding("contract.field_renamed", "candidate", f"{was} became {now}")
@@ -158,15 +160,21 @@ def _between(asked: Asked, baseline: Observation, candidate: Observation) -> Ite
         yield _finding(code, "candidate", f"{counts[0]} became {counts[1]} ({counts[1] - counts[0]:+d})")
 
 
+def _media(old: Answer, new: Answer) -> Iterator[Finding]:
+    """Pictures and sounds: as many of each kind on both sides, or a user is served differently. Two are never the same bytes."""
+    had, has = ([one for choice in answer.choices for one in choice.media] for answer in (old, new))
+    kinds = [Counter(one.partition(":")[0] for one in side) for side in (had, has)]
+    if kinds[0] != kinds[1]:
+        yield _finding("media.missing", "candidate", f"{dict(kinds[0])} became {dict(kinds[1])}")
+    elif sorted(had) != sorted(has):
+        yield _finding("media.differs", "candidate", f"{sum(kinds[0].values())} parts with other content")
+
+
 def _id_format(answer: Answer) -> str | None:
     ids = [call.id for choice in answer.choices for call in choice.tool_calls if call.id]
     if not ids:
         return None
     return next((name for pattern, name in _ID_FORMATS if pattern.match(ids[0])), "another format")
-
-
-def _event_stream(seen: Observation) -> bool:
-    return _header(seen, "content-type").startswith("text/event-stream")
 
 
 def _header(seen: Observation, name: str) -> str:

@@ -39,6 +39,8 @@ def test_the_delay_is_read_from_any_dialect(name: str, value: str, seconds: floa
         ({"message": "Rate limit reached. Please try again in 1.2s."}, 1.2),
         ({"message": "Please retry in 20ms"}, 0.02),
         ({"message": "try again in 2 minutes"}, 120.0),
+        ({"message": "Please try again in 1m12.5s."}, 72.5),
+        ({"message": "try again in 6m0s"}, 360.0),
         ({"retry_after": True}, None),
         ({"retry_after": -1}, None),
         ({"retry_after": 10**9}, LONGEST_WAIT_S),
@@ -88,7 +90,58 @@ def test_the_delay_may_be_in_the_body(error: dict[str, object], seconds: float |
         (502, "<html><body>bad gateway</body></html>", "gateway", "relay", True),
         (504, "upstream request timeout", "gateway", "relay", True),
         (500, "<!DOCTYPE html><p>oops", "gateway", "relay", True),
-        (408, "", "timeout", "server", False),
+        (408, "", "timeout", "server", True),
+        (500, "Internal Server Error", "server_error", "server", True),
+        (521, "error code: 521", "gateway", "relay", True),
+        (403, "<html>Attention required", "gateway", "relay", False),
+        (413, "<html><h1>413 Request Entity Too Large</h1>", "gateway", "relay", False),
+        (
+            429,
+            {"error": {"code": "insufficient_quota", "message": "no credit"}},
+            "rate_limited",
+            "capacity",
+            False,
+        ),
+        (
+            413,
+            {"error": {"message": "Request too large: tokens per minute", "code": "rate_limit_exceeded"}},
+            "rate_limited",
+            "capacity",
+            True,
+        ),
+        (
+            400,
+            {
+                "error": {
+                    "code": "string_above_max_length",
+                    "message": "Invalid 'input[0].id': string too long",
+                }
+            },
+            "bad_request",
+            "client",
+            False,
+        ),
+        (400, {"error": {"message": "Invalid request: image too large"}}, "bad_request", "client", False),
+        (
+            400,
+            {
+                "error": {
+                    "message": "The input token count (9) exceeds the maximum number of tokens allowed (8)."
+                }
+            },
+            "context_overflow",
+            "client",
+            False,
+        ),
+        (
+            422,
+            {"error": "`inputs` tokens + `max_new_tokens` must be <= 4096"},
+            "context_overflow",
+            "client",
+            False,
+        ),
+        (400, {"error": "This model's maximum prompt length is 131072"}, "context_overflow", "client", False),
+        (424, {"error": "Model is overloaded", "error_type": "overloaded"}, "bad_request", "client", False),
     ],
 )
 def test_what_failed_whose_fault_it_was_and_whether_a_retry_can_help(
@@ -112,6 +165,10 @@ def test_what_failed_whose_fault_it_was_and_whether_a_retry_can_help(
         ("Unrecognized request argument supplied: top_q", "top_q"),
         ("Unknown parameter: 'top_q'.", "top_q"),
         ("Unsupported parameter: 'max_tokens' is not supported with this model.", "max_tokens"),
+        ('[{"type":"extra_forbidden","loc":["body","foo"],"msg":"Extra inputs are not permitted"}]', "foo"),
+        ("Additional properties are not allowed ('foo' was unexpected)", "foo"),
+        ("JSON decode error: Unexpected end of input at line 1 column 20", None),
+        ("Multiple system messages are not supported", None),
         ("temperature must be non-negative, got -1.0", None),
         ("This model's maximum context length is 1024 tokens", None),
     ],
@@ -126,3 +183,38 @@ def test_a_message_of_a_server_is_bounded_whatever_it_sends() -> None:
         found = http_failure(400, (), json.dumps({"error": {"message": text}}).encode(), now=0.0)
         assert len(found.message) <= 500
     assert time.monotonic() - start < 2
+
+
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [
+        (404, {"type": "not_found_error", "message": "model: claude-foo"}),
+        (404, {"message": "models/foo is not found for API version v1"}),
+        (
+            404,
+            {"code": "DeploymentNotFound", "message": "The API deployment for this resource does not exist."},
+        ),
+        (404, {"message": "No endpoints found for a/b."}),
+        (404, {"message": "no such", "param": "model"}),
+        (400, {"message": "foo is not a valid model ID"}),
+        (400, {"message": "Invalid model name passed in model=foo"}),
+        (400, {"type": "invalid_model", "message": "Invalid"}),
+        (
+            400,
+            {
+                "param": "model",
+                "code": "model_not_supported",
+                "message": "The requested model is not supported",
+            },
+        ),
+        (400, {"code": "model_not_found", "type": "invalid_request_error", "message": "x"}),
+    ],
+)
+def test_a_model_that_is_unknown_is_that_and_nothing_else(status: int, error: dict[str, object]) -> None:
+    found = http_failure(status, (), json.dumps({"error": error}).encode(), now=0.0)
+    assert found.code == "contract.model_unknown", found
+
+
+@pytest.mark.parametrize(("told", "retryable"), [("false", False), ("true", True), ("maybe", True)])
+def test_a_server_may_say_itself_whether_to_retry(told: str, retryable: bool) -> None:
+    assert http_failure(503, (("X-Should-Retry", told),), b"", now=0.0).retryable is retryable

@@ -89,3 +89,34 @@ def test_times_come_from_the_file_beside_it() -> None:
 def test_times_that_cannot_be_are_refused(timing: str) -> None:
     with pytest.raises(NotSaved, match="timing file"):
         read_saved(b"HTTP/1.1 200 OK\r\n\r\n" + BODY, timing)
+
+
+def test_trailers_that_curl_writes_behind_the_body_are_not_the_body() -> None:
+    head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum, X-Time\r\n\r\n"
+    for tail in (b"X-Sum: abc\r\nX-Time: 3\r\n", b"\r\nX-Time: 3\r\n", b""):
+        assert read_saved(head + BODY + tail).chunks == ((0.0, BODY),)
+
+
+@pytest.mark.parametrize("coding", ["br", "deflate", "zstd"])
+def test_a_plain_body_of_any_kind_under_a_coding_was_decoded_by_curl(coding: str) -> None:
+    head = f"HTTP/1.1 200 OK\r\nContent-Encoding: {coding}\r\n\r\n".encode()
+    for body in (b"id: 1\ndata: {}\n\n", b"<html>busy</html>"):
+        assert read_saved(head + body).headers == ()
+
+
+def test_a_file_that_a_shell_saved_as_utf_16() -> None:
+    text = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n" + BODY.decode()
+    found = read_saved(text.encode("utf-16"))
+    assert found.status == 200 and found.chunks == ((0.0, BODY),)
+
+
+def test_a_text_that_looks_like_a_chunk_size_is_a_text() -> None:
+    found = read_saved(b"HTTP/1.1 400 X\r\nTransfer-Encoding: chunked\r\n\r\nbad\nrequest")
+    assert found.chunks == ((0.0, b"bad\nrequest"),) and found.ending is Ending.COMPLETE
+
+
+def test_a_header_field_may_hold_any_byte() -> None:
+    found = read_saved(b"HTTP/1.1 200 OK\r\nX-Region: \xc3\x85land\r\nX-Next: 1\r\n\r\n")
+    assert [name for name, _ in found.headers] == ["X-Region", "X-Next"] and found.headers[0][1].endswith(
+        "land"
+    )
