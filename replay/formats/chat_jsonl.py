@@ -6,7 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from replay.exchange import JSON
-from replay.formats.record import Call, Item, Record, Reply, Skip, Unusable, made, parsed, path_of
+from replay.formats import chat
+from replay.formats.fields import Unusable, path_of, text
+from replay.formats.record import Call, Item, Record, Reply, each, made
 from replay.formats.sources import Source
 
 _PAIRS = (("request", "response"), ("input", "output"))
@@ -21,14 +23,10 @@ def matches(first: JSON) -> bool:
 def read(sources: Sequence[Source]) -> Iterator[Item]:
     """Each line of each source."""
     for source in sources:
-        for number, line in source.lines():
-            try:
-                yield _record(number, parsed(line))
-            except Unusable as why:
-                yield Skip(line=number, reason=why.reason, detail=why.detail)
+        yield from each(source.lines(), _record)
 
 
-def _record(number: int, row: JSON) -> Record:
+def _record(line: int, row: JSON) -> Record:
     notes = {"path-assumed"}
     body, answer = _halves(row)
     if not isinstance(body, dict):
@@ -36,7 +34,7 @@ def _record(number: int, row: JSON) -> Record:
     if answer is None and _ends_with_answer(body):
         *history, last = body["messages"]
         body = {**body, "messages": history}
-        answer = {"choices": [{"index": 0, "message": last, "finish_reason": None}]}
+        answer = chat.answer([chat.choice(0, last)])
         notes |= {"answer-split", "response-rebuilt"}
     response = None
     if isinstance(answer, dict):
@@ -45,11 +43,11 @@ def _record(number: int, row: JSON) -> Record:
         notes |= set() if known else {"status-missing"}
         response = Reply(status=status if known else None, body=answer)
     return made(
-        number,
+        line,
         request=Call(method="POST", path=path_of(body), body=body),
         response=response,
         notes=notes,
-        user=body.get("user") if isinstance(body.get("user"), str) else None,
+        user=text(body.get("user")),
     )
 
 

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 
 from replay.coding import plain
 from replay.exchange import Ending, Headers
-from replay.formats.record import Call, Item, Record, Reply, Skip, Unusable, headers, loaded, made
+from replay.formats.fields import Unusable, headers, loaded, text
+from replay.formats.record import Call, Item, Record, Reply, Skip, made, replied
 from replay.formats.sources import Source
 from replay.saved import NotSaved, read_saved
 
@@ -98,7 +99,7 @@ def _record(asked: _Message, answered: _Message | None) -> Record:
             "request-truncated" if body.strip() else "request-missing",
             "the body is not JSON" if body else "no body",
         )
-    if not isinstance(value, dict) or not {"messages", "prompt", "input"} & value.keys():
+    if not isinstance(value, dict):
         raise Unusable("not-a-model-call", f"POST {path}")
     pairs: Headers = tuple(
         (name.strip(), value.strip()) for name, _, value in (field.partition(":") for field in fields)
@@ -114,7 +115,7 @@ def _record(asked: _Message, answered: _Message | None) -> Record:
         captured_at=asked.at_ns / 1e9,
         duration_s=round(lasted, 6) if lasted is not None and lasted >= 0 else None,
         trace=asked.id,
-        user=value.get("user") if isinstance(value.get("user"), str) else None,
+        user=text(value.get("user")),
     )
 
 
@@ -132,11 +133,4 @@ def _response(answered: _Message, notes: set[str]) -> Reply | None:
         return Reply(status=found.status, headers=kept)
     said = b"".join(data for _, data in chunks).decode("utf-8", "replace")
     kind = next((value for name, value in kept if name.lower() == "content-type"), "")
-    if kind.startswith("text/event-stream"):
-        notes.add("stream-no-times")
-        return Reply(status=found.status, headers=kept, stream=((None, said),))
-    body = loaded(said)
-    if body is None and kind.startswith("application/json") and said:
-        notes.add("response-truncated")
-        return Reply(status=found.status, headers=kept)
-    return Reply(status=found.status, headers=kept, body=said or None if body is None else body)
+    return replied(said, notes, status=found.status, headers=kept, kind=kind)

@@ -3,24 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from replay.exchange import JSON
-from replay.formats.record import (
-    Call,
-    Item,
-    Record,
-    Reply,
-    Skip,
-    Unusable,
-    headers,
-    made,
-    moment,
-    number,
-    parsed,
-    passed,
-    text,
-)
+from replay.formats.fields import Unusable, count, headers, mapping, moment, number, passed, status_of, text
+from replay.formats.record import Call, Item, Record, Reply, each, failed, made
 from replay.formats.sources import Source
 
 _PATHS = {
@@ -42,32 +28,17 @@ def matches(first: JSON) -> bool:
 def read(sources: Sequence[Source]) -> Iterator[Item]:
     """Each line of each source; a file with one call is one line."""
     for source in sources:
-        for line_number, line in source.lines():
-            try:
-                yield _record(line_number, parsed(line))
-            except Unusable as why:
-                yield Skip(line=line_number, reason=why.reason, detail=why.detail)
+        yield from each(source.lines(), _record)
 
 
 def _record(line: int, row: JSON) -> Record:
-    path = _PATHS.get(str(row.get("call_type")))
-    if path is None:
-        raise Unusable("not-a-model-call", f"call_type {row.get('call_type')}")
+    path = path_of_call(row)
     notes = {"path-assumed", "request-rebuilt"}
-    metadata = _dict(row.get("metadata"))
-    custom = _dict(metadata.get("requester_custom_headers"))
+    custom = mapping(mapping(row.get("metadata")).get("requester_custom_headers"))
     model = text(row.get("model_group")) or text(row.get("model"))
-    field = (
-        "messages"
-        if path.endswith(("chat/completions", "messages"))
-        else "prompt"
-        if "completions" in path
-        else "input"
-    )
-    body = {"model": model, field: row.get("messages"), **_dict(row.get("model_parameters"))}
-    if not row.get("messages"):
-        raise Unusable("request-missing", "no messages")
+    body = {"model": model, _question(path): row.get("messages"), **mapping(row.get("model_parameters"))}
     start, end = moment(row.get("startTime"), notes), moment(row.get("endTime"), notes)
+    first = moment(row.get("completionStartTime"), notes)
     streams = row.get("stream") is True
     if row.get("cache_hit") in (True, "True"):
         notes.add("cached")
@@ -85,38 +56,52 @@ def _record(line: int, row: JSON) -> Record:
         response=response,
         notes=notes,
         captured_at=start,
-        ttft_s=passed(start, moment(row.get("completionStartTime"), notes)) if streams else None,
+        ttft_s=first_token(streams, start, first, end),
         duration_s=passed(start, end),
         model=model,
         user=text(row.get("end_user")),
         session=text(row.get("session_id")),
         trace=text(row.get("trace_id")),
         cost_usd=number(row.get("response_cost")),
-        input_tokens=row.get("prompt_tokens") or None,
-        output_tokens=row.get("completion_tokens") or None,
+        input_tokens=count(row.get("prompt_tokens")),
+        output_tokens=count(row.get("completion_tokens")),
     )
 
 
+def path_of_call(row: JSON) -> str:
+    """The path that a ``call_type`` stands for. Raises Unusable."""
+    path = _PATHS.get(str(row.get("call_type")))
+    if path is None:
+        raise Unusable("not-a-model-call", f"call_type {row.get('call_type')}")
+    return path
+
+
+def first_token(streams: bool, start: float | None, first: float | None, end: float | None) -> float | None:
+    """Seconds to the first token of a stream; a first moment that is the last one was set by nothing."""
+    return passed(start, first) if streams and first != end else None
+
+
+def failure(told: JSON, notes: set[str], *, message: str | None = None) -> Reply:
+    """The answer of a call that failed, from LiteLLM's ``error_information``."""
+    return failed(
+        notes,
+        status=status_of(told.get("error_code")),
+        message=told.get("error_message") or message,
+        type=told.get("error_class"),
+        code=told.get("error_code"),
+    )
+
+
+def _question(path: str) -> str:
+    if path.endswith(("chat/completions", "messages")):
+        return "messages"
+    return "prompt" if path.endswith("completions") else "input"
+
+
 def _response(row: JSON, notes: set[str]) -> Reply | None:
-    answer: Any = row.get("response")
     if row.get("status") == "failure":
-        told = _dict(row.get("error_information"))
-        code = told.get("error_code")
-        error = {
-            "message": told.get("error_message") or row.get("error_str"),
-            "type": told.get("error_class"),
-            "code": code,
-        }
-        notes |= {"response-rebuilt", "status-inferred"}
-        status = (
-            int(str(code)) if str(code).isascii() and str(code).isdecimal() and len(str(code)) == 3 else None
-        )
-        return Reply(status=status, body={"error": {k: v for k, v in error.items() if v is not None}})
-    if not answer:
+        return failure(mapping(row.get("error_information")), notes, message=text(row.get("error_str")))
+    if not row.get("response"):
         return None
     notes.add("status-inferred")
-    return Reply(status=200, body=answer)
-
-
-def _dict(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
+    return Reply(status=200, body=row["response"])

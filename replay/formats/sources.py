@@ -5,12 +5,17 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import re
 import sys
+import zlib
 from collections.abc import Iterator
+from functools import cached_property, partial
 from pathlib import Path
 from typing import IO, Any, cast
 
 import ijson
+
+from replay.formats.fields import Unusable, loaded
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -20,60 +25,157 @@ else:
 
 HEAD = 64 * 1024
 """Bytes by which a format is told."""
-_MOST_FIELD = 2**27
-_GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+_BUFFER = 2**20
+_MOST = 2**27
+"""Bytes of the longest line and of the longest field of a CSV file."""
+_GZIP, _ZSTD, _BOM = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xef\xbb\xbf"
+_LAST_COMMA = re.compile(rb",[\s\]]{0,64}\Z")
 
 
 class Source:
-    """One input. ``head`` is its beginning, decompressed; everything else reads it once, from the start."""
+    """One input. ``head`` is its beginning, decompressed; everything else reads it once, from the start.
+
+    A file is open only while it is read, so that there may be thousands of them.
+    """
 
     def __init__(self, path: Path | None) -> None:
         """``path``: a file; ``None`` is standard input. Raises OSError."""
         self.name = "standard input" if path is None else str(path)
+        self.stem = "" if path is None else path.name.split(".", 1)[0]
         self.size = path.stat().st_size if path is not None else None
         """Bytes on disk; ``None`` when they are not known."""
-        raw: IO[bytes] = sys.stdin.buffer if path is None else path.open("rb")
-        self._raw = _Counted(raw)
-        self._plain = io.BufferedReader(cast("io.RawIOBase", _peeled(self._raw)), 2**20)
-        self.head = self._plain.peek(HEAD)[:HEAD]
-        if self.head.startswith(b"\xef\xbb\xbf"):
-            self._plain.read(3)
-            self.head = self.head[3:]
+        self._path, self._done = path, 0
+        self._open: _Bytes | None = None
+        self.head = self._opened().peek(HEAD)[:HEAD]
+        self.close()
+        self._done = 0
 
     @property
     def done(self) -> int:
         """Bytes read from the disk so far."""
-        return self._raw.count
+        return self._done if self._open is None else self._open.raw.count
 
     def close(self) -> None:
-        self._plain.close()
+        """Lets go of the file; standard input cannot be opened again and stays open."""
+        if self._open is not None and self._path is not None:
+            self._open.close()
+            self._done, self._open = self._open.raw.count, None
 
-    def lines(self) -> Iterator[tuple[int, bytes]]:
+    @cached_property
+    def first(self) -> dict[str, Any]:
+        """The first record as far as the head holds it; empty when there is no JSON."""
+        return _first_value(self.head)
+
+    def file(self) -> io.BufferedReader[Any]:
+        """All bytes, decompressed."""
+        return self._opened()
+
+    def lines(self) -> Iterator[tuple[int, Any]]:
         """Lines that are not blank, numbered from 1. Only LF ends a line: U+2028 stands within JSON texts."""
-        number = 0
-        for line in self._plain:
+        plain, number = self._opened(), 0
+        for line in iter(partial(plain.readline, _MOST), b""):
             if stripped := line.strip():
                 number += 1
-                yield number, stripped
+                yield number, stripped if len(line) < _MOST else self._too_long(plain)
+        yield from self._ended(number)
 
     def blocks(self, mark: bytes) -> Iterator[bytes]:
         """The bytes between marks."""
-        rest = b""
-        while piece := self._plain.read(2**20):
+        plain, rest = self._opened(), b""
+        while piece := plain.read(_BUFFER):
             *whole, rest = (rest + piece).split(mark)
             yield from whole
         if rest.strip():
             yield rest
+        self.close()
 
-    def items(self, prefix: str) -> Iterator[Any]:
-        """The values of a list within one JSON document, by ``ijson``'s prefix. Raises ijson.JSONError."""
-        return iter(ijson.items(self._plain, prefix, use_float=True))
+    def objects(self, page: str | None = None, *, table: bool = False) -> Iterator[tuple[int, Any]]:
+        """The records of a file, numbered from 1: of lines, of a list, of one document, of CSV where ``table``.
 
-    def rows(self) -> Iterator[tuple[int, dict[str, str | None]]]:
+        ``page``: the key under which a document or a line may hold a list of them.
+        """
+        start = self.head.lstrip()
+        if start.startswith(b"["):
+            yield from self.items("item")
+        elif table and not start.startswith(b"{"):
+            yield from self.rows()
+        elif _is_document(start, page):
+            yield from self.items(f"{page}.item" if _holds(start, page) else "")
+        elif page is None:
+            yield from self.lines()
+        else:
+            yield from enumerate(self._unpaged(page), 1)
+
+    def items(self, prefix: str) -> Iterator[tuple[int, Any]]:
+        """The values of a list within JSON documents, by ``ijson``'s prefix, numbered from 1."""
+        number = 0
+        try:
+            for number, value in enumerate(
+                ijson.items(_Mended(self._opened()), prefix, use_float=True, multiple_values=True), 1
+            ):
+                yield number, value
+        except (ijson.JSONError, UnicodeDecodeError) as error:
+            why = " ".join(str(error).split("\n", 1)[0].split())
+            yield number + 1, Unusable("malformed", f"not JSON: {why[:80]}")
+        else:
+            yield from self._ended(number)
+
+    def rows(self) -> Iterator[tuple[int, Any]]:
         """The rows of a CSV file by column name, numbered from 1; a missing cell is None."""
-        csv.field_size_limit(_MOST_FIELD)
-        with io.TextIOWrapper(self._plain, encoding="utf-8", errors="replace", newline="") as text:
-            yield from enumerate(csv.DictReader(text), 1)
+        csv.field_size_limit(_MOST)
+        number = 0
+        with io.TextIOWrapper(self._opened(), encoding="utf-8", errors="replace", newline="") as words:
+            try:
+                for number, row in enumerate(csv.DictReader(words), 1):
+                    yield number, row
+            except csv.Error as error:
+                yield number + 1, Unusable("malformed", f"not CSV: {error}")
+            else:
+                yield from self._ended(number)
+
+    def _unpaged(self, page: str) -> Iterator[Any]:
+        for _, line in self.lines():
+            value = loaded(line) if isinstance(line, bytes) else None
+            inner = value.get(page) if isinstance(value, dict) else None
+            yield from inner if isinstance(inner, list) else [line if value is None else value]
+
+    def _ended(self, number: int) -> Iterator[tuple[int, Unusable]]:
+        """A last row that says so when compressed data stopped early."""
+        broken = self._open.broken if self._open is not None else None
+        self.close()
+        if broken:
+            yield number + 1, Unusable("malformed", f"compressed data are damaged: {broken}")
+
+    @staticmethod
+    def _too_long(plain: io.BufferedReader[Any]) -> Unusable:
+        while (rest := plain.readline(_BUFFER)) and not rest.endswith(b"\n"):
+            pass
+        return Unusable("malformed", f"a line longer than {_MOST // 2**20} MiB")
+
+    def _opened(self) -> io.BufferedReader[Any]:
+        if self._open is None:
+            raw: IO[bytes] = sys.stdin.buffer if self._path is None else self._path.open("rb")
+            self._open = _Bytes(raw)
+        return self._open.plain
+
+
+class _Bytes:
+    """An open input: ``raw`` counts what is read from the disk, ``plain`` is decompressed, ``broken`` says what went wrong."""
+
+    def __init__(self, inner: IO[bytes]) -> None:
+        self.raw = _Counted(inner)
+        self._unpacked = _Unpacked(_peeled(self.raw))
+        self.plain = io.BufferedReader(self._unpacked, _BUFFER)
+        if self.plain.peek(len(_BOM)).startswith(_BOM):
+            self.plain.read(len(_BOM))
+
+    @property
+    def broken(self) -> str | None:
+        return self._unpacked.broken
+
+    def close(self) -> None:
+        self.plain.close()
+        self.raw.close()
 
 
 class _Counted(io.RawIOBase):
@@ -100,6 +202,49 @@ class _Counted(io.RawIOBase):
         super().close()
 
 
+class _Unpacked(io.RawIOBase):
+    """Decompressed bytes up to where they are damaged; what came before is kept."""
+
+    def __init__(self, inner: Any) -> None:
+        self._read = getattr(inner, "read1", inner.read)
+        self.broken: str | None = None
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        filled = 0
+        while filled < len(buffer) and self.broken is None:
+            try:
+                data = self._read(len(buffer) - filled)
+            except (EOFError, gzip.BadGzipFile, zlib.error, zstd.ZstdError) as error:
+                self.broken = str(error)
+                break
+            if not data:
+                break
+            buffer[filled : filled + len(data)] = data
+            filled += len(data)
+        return filled
+
+
+class _Mended:
+    """JSON without a comma after the last element of a list, which some exporters leave there."""
+
+    def __init__(self, inner: IO[bytes]) -> None:
+        self._inner, self._held = inner, b""
+
+    def read(self, size: int = -1) -> bytes:
+        while data := self._inner.read(size):
+            data = self._held + data
+            found = _LAST_COMMA.search(data, max(0, len(data) - 80))
+            cut = found.start() if found else len(data)
+            self._held = data[cut:]
+            if cut or size == 0:
+                return data[:cut]
+        rest, self._held = self._held, b""
+        return rest[1:]
+
+
 def _peeled(raw: _Counted) -> Any:
     start = raw.start()
     if start.startswith(_GZIP):
@@ -107,3 +252,57 @@ def _peeled(raw: _Counted) -> Any:
     if start.startswith(_ZSTD):
         return zstd.ZstdFile(cast("IO[bytes]", raw))
     return raw
+
+
+def _is_document(start: bytes, page: str | None) -> bool:
+    """Whether one JSON value is spread over lines, or too long for a line: the first line is not whole and the next begins
+    no other."""
+    first, _, rest = start.partition(b"\n")
+    if not start.startswith(b"{") or loaded(first) is not None:
+        return False
+    following = rest.lstrip()
+    return _holds(start, page) or bool(following and not following.startswith(b"{"))
+
+
+def _holds(start: bytes, page: str | None) -> bool:
+    """Whether a document has a list under that key."""
+    try:
+        return any(where == page and event == "start_array" for where, event, _ in ijson.parse(start))
+    except (ijson.JSONError, UnicodeDecodeError):
+        return False
+
+
+def _first_value(head: bytes) -> dict[str, Any]:
+    """The first object of a JSON document, list, page or line. An element without an ``object`` of its own has its page's."""
+    start = head.lstrip()
+    if start[:1] not in (b"{", b"["):
+        return {}
+    keys: dict[str, Any] = {}
+    depth = 1 if start.startswith(b"{") else 2
+    path: list[str] = []
+    page: str | None = None
+    try:
+        for prefix, event, value in ijson.parse(start):
+            if event == "map_key" and prefix.count(".") <= depth:
+                path = [*[part for part in prefix.split(".") if part not in ("", "item")], value]
+                _put(keys, path, None)
+            elif path and event in ("string", "number", "boolean", "null"):
+                _put(keys, path, value)
+            elif event == "start_array" and prefix in ("data", "result"):
+                page = prefix
+            elif event == "end_map" and prefix in ("", "item", f"{page}.item"):
+                break
+    except (ijson.JSONError, UnicodeDecodeError):
+        pass
+    inner = keys.get(page) if page is not None else None
+    return {"object": keys.get("object"), **inner} if isinstance(inner, dict) else keys
+
+
+def _put(keys: dict[str, Any], path: list[str], value: Any) -> None:
+    here = keys
+    for part in path[:-1]:
+        if not isinstance(here.get(part), dict):
+            here[part] = {}
+        here = here[part]
+    if not isinstance(here.get(path[-1]), dict):
+        here[path[-1]] = value

@@ -6,32 +6,20 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from replay.exchange import JSON
-from replay.formats.record import (
-    Call,
-    Item,
-    Record,
-    Reply,
-    Skip,
-    Unusable,
-    Use,
-    count,
-    made,
-    moment,
-    number,
-    parsed,
-    text,
-)
+from replay.formats.fields import Unusable, count, moment, number, seconds, status_of, text
+from replay.formats.record import Call, Item, Record, Reply, Use, each, made
 from replay.formats.sources import Source
 
 _MODEL_PATHS = ("/completions", "/responses", "/messages", "/embeddings")
-AZURE = ("TIMESTAMP", "ContextTokens", "GeneratedTokens")
-BURSTGPT = ("Timestamp", "Request tokens", "Response tokens", "Log Type")
+AZURE = frozenset(("TIMESTAMP", "ContextTokens", "GeneratedTokens"))
+BURSTGPT = frozenset(("Timestamp", "Request tokens", "Response tokens", "Log Type"))
 
 
 def is_access_log(first: JSON) -> bool:
     """Whether a first record is a line of nginx's or Envoy's log."""
-    return bool({"request_time", "upstream_response_time"} & first.keys()) or bool(
-        {"response_flags", "start_time"} & first.keys()
+    envoy = {"response_code", "response_flags", "duration"} & first.keys()
+    return bool({"request_time", "upstream_response_time"} & first.keys()) or (
+        "response_flags" in first or ("start_time" in first and bool(envoy))
     )
 
 
@@ -43,30 +31,29 @@ def is_mooncake(first: JSON) -> bool:
 def read_access_log(sources: Sequence[Source]) -> Iterator[Item]:
     """Each line of each source."""
     for source in sources:
-        for line, data in source.lines():
-            try:
-                row = parsed(data)
-                envoy = "request_time" not in row and "msec" not in row and "time_iso8601" not in row
-                yield (_envoy if envoy else _nginx)(line, row)
-            except Unusable as why:
-                yield Skip(line=line, reason=why.reason, detail=why.detail)
+        yield from each(source.lines(), _access)
+
+
+def _access(line: int, row: JSON) -> Record:
+    envoy = "request_time" not in row and "msec" not in row and "time_iso8601" not in row
+    return (_envoy if envoy else _nginx)(line, row)
 
 
 def _nginx(line: int, row: JSON) -> Record:
-    """The log's time is the end of the request."""
+    """The log's time is the end of the request; status 499 says that the client left."""
     notes: set[str] = set()
     method, path = _asked(row)
     end = moment(number(row.get("msec")) or row.get("time_iso8601") or row.get("time"), notes)
     duration = number(row.get("request_time"))
     if end is None or duration is None:
         raise Unusable("malformed", "no time" if end is None else "no request_time")
-    status = number(row.get("status"))
+    status = status_of(row.get("status"))
     return _timed(
         line,
         method,
         path,
         notes,
-        status=None if status in (None, 0.0, 499.0) else int(status or 0),
+        status=None if status == 499 else status,
         captured_at=round(end - duration, 6),
         duration_s=duration,
         ttfb_s=_added(row.get("upstream_header_time")),
@@ -80,18 +67,15 @@ def _envoy(line: int, row: JSON) -> Record:
     if start is None:
         raise Unusable("malformed", "no start_time")
     method, path = _asked(row)
-    status, duration, first = (
-        number(row.get(key)) for key in ("response_code", "duration", "response_duration")
-    )
     return _timed(
         line,
         method,
         path,
         notes,
-        status=None if status in (None, 0.0) else int(status or 0),
+        status=status_of(row.get("response_code")),
         captured_at=start,
-        duration_s=None if duration is None else duration / 1000,
-        ttfb_s=None if first is None else first / 1000,
+        duration_s=seconds(row.get("duration")),
+        ttfb_s=seconds(row.get("response_duration")),
         trace=text(row.get("request_id")) or text(row.get("x-request-id")) or text(row.get("x_request_id")),
     )
 
@@ -131,47 +115,76 @@ def _added(value: Any) -> float | None:
 def read_azure(sources: Sequence[Source]) -> Iterator[Item]:
     """Azure's public inference traces."""
     for source in sources:
-        origin: float | None = None
-        for line, row in source.rows():
-            missing = [name for name in AZURE if row.get(name) is None]
-            notes: set[str] = set()
-            at = moment(row.get("TIMESTAMP"), notes)
-            tokens = number(row.get("ContextTokens"))
-            if missing:
-                yield Skip(
-                    line=line,
-                    reason="malformed",
-                    detail=f"{len(AZURE) - len(missing)} of {len(AZURE)} columns",
-                )
-            elif at is None or not tokens or tokens <= 0:
-                detail = "no time" if at is None else f"ContextTokens {row['ContextTokens']}"
-                yield Skip(line=line, reason="malformed", detail=detail)
-            else:
-                origin = at if origin is None else origin
-                yield Record(
-                    line=line,
-                    use=Use.TIMING,
-                    captured_at=at,
-                    offset_s=round(at - origin, 6),
-                    input_tokens=int(tokens),
-                    output_tokens=count(row["GeneratedTokens"]),
-                    notes=tuple(sorted(notes)),
-                )
+        yield from each(source.rows(), _Azure())
 
 
 def read_mooncake(sources: Sequence[Source]) -> Iterator[Item]:
     """Mooncake's traces: milliseconds from the start."""
     for source in sources:
-        for line, data in source.lines():
-            try:
-                yield _mooncake(line, parsed(data))
-            except Unusable as why:
-                yield Skip(line=line, reason=why.reason, detail=why.detail)
+        yield from each(source.lines(), _mooncake)
+
+
+def read_burstgpt(sources: Sequence[Source]) -> Iterator[Item]:
+    """BurstGPT: seconds from an origin; no response tokens means that the call failed."""
+    for source in sources:
+        yield from each(source.rows(), _BurstGPT())
+
+
+class _Azure:
+    """The rows of one trace, whose start is that of the first."""
+
+    def __init__(self) -> None:
+        self._origin: float | None = None
+
+    def __call__(self, line: int, row: JSON) -> Record:
+        if missing := [name for name in AZURE if row.get(name) is None]:
+            raise Unusable("malformed", f"{len(AZURE) - len(missing)} of {len(AZURE)} columns")
+        notes: set[str] = set()
+        at, tokens = moment(row["TIMESTAMP"], notes), count(row["ContextTokens"])
+        if at is None or tokens is None:
+            raise Unusable("malformed", "no time" if at is None else f"ContextTokens {row['ContextTokens']}")
+        self._origin = at if self._origin is None else self._origin
+        return Record(
+            line=line,
+            use=Use.TIMING,
+            captured_at=at,
+            offset_s=round(at - self._origin, 6),
+            input_tokens=tokens,
+            output_tokens=count(row["GeneratedTokens"]),
+            notes=tuple(sorted(notes)),
+        )
+
+
+class _BurstGPT:
+    """The rows of one trace, whose start is that of the first."""
+
+    def __init__(self) -> None:
+        self._origin: float | None = None
+
+    def __call__(self, line: int, row: JSON) -> Record:
+        at, tokens = number(row.get("Timestamp")), count(row.get("Request tokens"))
+        if at is None or tokens is None:
+            raise Unusable(
+                "malformed", "no Timestamp" if at is None else f"Request tokens {row.get('Request tokens')}"
+            )
+        self._origin = at if self._origin is None else self._origin
+        output = count(row.get("Response tokens"))
+        return Record(
+            line=line,
+            use=Use.TIMING,
+            offset_s=round(at - self._origin, 6),
+            duration_s=number(row.get("Elapsed time")),
+            session=text(row.get("Session ID")),
+            model=text(row.get("Model")),
+            input_tokens=tokens,
+            output_tokens=output,
+            notes=() if output else ("response-missing",),
+        )
 
 
 def _mooncake(line: int, row: JSON) -> Record:
-    at, length = number(row.get("timestamp")), count(row.get("input_length"))
-    if at is None or length is None:
+    at, tokens = number(row.get("timestamp")), count(row.get("input_length"))
+    if at is None or tokens is None:
         raise Unusable(
             "malformed", "no timestamp" if at is None else f"input_length {row.get('input_length')}"
         )
@@ -179,31 +192,6 @@ def _mooncake(line: int, row: JSON) -> Record:
         line=line,
         use=Use.TIMING,
         offset_s=at / 1000,
-        input_tokens=length,
+        input_tokens=tokens,
         output_tokens=count(row.get("output_length")),
     )
-
-
-def read_burstgpt(sources: Sequence[Source]) -> Iterator[Item]:
-    """BurstGPT: seconds from an origin; no response tokens means that the call failed."""
-    for source in sources:
-        origin: float | None = None
-        for line, row in source.rows():
-            at, length = number(row.get("Timestamp")), count(row.get("Request tokens"))
-            if at is None or length is None:
-                detail = "no Timestamp" if at is None else f"Request tokens {row.get('Request tokens')}"
-                yield Skip(line=line, reason="malformed", detail=detail)
-                continue
-            origin = at if origin is None else origin
-            output = count(row.get("Response tokens"))
-            yield Record(
-                line=line,
-                use=Use.TIMING,
-                offset_s=round(at - origin, 6),
-                duration_s=number(row.get("Elapsed time")),
-                session=text(row.get("Session ID")),
-                model=text(row.get("Model")),
-                input_tokens=length,
-                output_tokens=output,
-                notes=() if output else ("response-missing",),
-            )

@@ -15,7 +15,7 @@ def read(sources: Sequence[Source]) -> Iterator[Item]:
     """A skip for each line."""
     for source in sources:
         for line, data in source.lines():
-            reason, detail = _why(data)
+            reason, detail = _why(data) if isinstance(data, bytes) else (data.reason, data.detail)
             yield Skip(line=line, reason=reason, detail=detail)
 
 

@@ -122,7 +122,7 @@ def test_a_record_without_a_model_needs_one(capsys: pytest.CaptureFixture[str]) 
     ("words", "said"),
     [
         (("none.jsonl",), "none.jsonl: cannot be read: No such file"),
-        ((SAMPLES / "otlp" / "genai_spans.jsonl",), "looks like otlp, which is not read yet"),
+        ((SAMPLES / "otlp" / "expected.json",), "in no format that is known"),
         ((LITELLM, SAMPLES / "har" / "session.har"), "different formats (har, litellm-payload)"),
         ((LITELLM, "--strict"), "record 6: request-redacted"),
     ],

@@ -10,22 +10,12 @@ from typing import Any
 
 import pytest
 
-from replay.formats import FORMATS, Undetected, detect, read
+from replay.formats import FORMATS, Undetected, detect, read, sources_of
 from replay.formats.record import Item, Skip
 from replay.formats.sources import Source, zstd
 
 SAMPLES = Path(__file__).parents[1] / "fixtures" / "formats"
-FOLDERS = [
-    "chat-jsonl",
-    "openai-batch",
-    "litellm-payload",
-    "har",
-    "goreplay",
-    "langfuse",
-    "access-log",
-    "timing-traces",
-    "vllm-log",
-]
+FOLDERS = sorted(path.name for path in SAMPLES.iterdir())
 
 
 def cases() -> list[Any]:
@@ -103,7 +93,7 @@ def _arguments(value: dict[str, Any]) -> dict[str, Any]:
 def test_every_sample_gives_its_expected_records(
     name: str, paths: list[Path], expected: list[dict[str, Any]]
 ) -> None:
-    sources = [Source(path) for path in paths]
+    sources = sources_of(paths)
     formats = {detect(source) for source in sources}
     assert len(formats) == 1 and (name == "timing-traces" or formats == {name})
     items = list(read(sources, formats.pop()))
@@ -116,12 +106,12 @@ def test_every_sample_gives_its_expected_records(
 
 
 @pytest.mark.parametrize(
-    "path", sorted(SAMPLES.glob("*/*.*")), ids=lambda path: f"{path.parent.name}/{path.name}"
+    "path",
+    sorted(path for path in SAMPLES.rglob("*.*") if path.name != "expected.json"),
+    ids=lambda path: f"{path.parent.name}/{path.name}",
 )
 def test_a_file_is_told_by_its_content_and_by_no_other_format(path: Path) -> None:
-    if path.name == "expected.json":
-        return
-    folder = path.parent.name
+    folder = path.relative_to(SAMPLES).parts[0]
     try:
         found = detect(Source(path))
     except Undetected:
