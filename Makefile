@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 SOURCES := migrate replay reports tests benchmarks
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check format bench bench-decoding bench-workload test-vllm lock dist-check clean
+.PHONY: help install demo test check format bench bench-decoding bench-workload bench-peers test-vllm lock dist-check clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -57,6 +57,12 @@ bench-decoding: .venv/.dev ## how fast answers are read, beside two yardsticks, 
 bench-workload: .venv/.demo .venv-vllm/.ready ## real arrival times and prompts through the gateway to a real vLLM
 	@$(BIN)/python -m benchmarks.workload
 
+bench-peers: .venv/.demo .venv-guidellm/.ready .venv-aiperf/.ready ## replay beside guidellm and aiperf: who sends on time, who measures right
+	@$(BIN)/python -m benchmarks.peers
+
+.venv-guidellm/.ready .venv-aiperf/.ready: .venv-%/.ready: scripts/peers-env benchmarks/peers-%.lock
+	@PYTHON=$(PYTHON) scripts/peers-env $*
+
 .venv-vllm/.ready: scripts/vllm-env tests/vllm/requirements.lock
 	@PYTHON=$(PYTHON) scripts/vllm-env
 
@@ -67,4 +73,4 @@ lock: .venv/.dev ## move requirements.lock to today's versions
 	@scripts/lock
 
 clean: ## remove everything that make made
-	@rm -rf .venv .venv-vllm build dist demo-output bench-output .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@rm -rf .venv .venv-vllm .venv-guidellm .venv-aiperf build dist demo-output bench-output .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
