@@ -19,6 +19,7 @@ COMMANDS = {
     "capture": "record production without a candidate",
     "import": "logs that people have, as captured requests",
     "export": "captured requests, out again",
+    "replay": "captured requests to both backends, on a schedule",
     "report": "the verdict, and what it rests on",
     "runs": "list recorded runs",
     "diff": "two saved responses, side by side",

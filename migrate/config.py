@@ -91,7 +91,18 @@ class Limits(Section):
 
     in_flight: int = Field(default=64, ge=1)
     requests_per_minute: int | None = Field(default=None, ge=1)
+    tokens_per_minute: Count | None = None
+    """Prompt and answer; only a replay is held to it, by waiting."""
     tokens_per_day: Count | None = None
+    usd_per_day: float | None = Field(default=None, gt=0)
+    """Needs ``price``."""
+
+
+class Price(Section):
+    """What a backend takes, in USD for a million tokens."""
+
+    input: float = Field(ge=0)
+    output: float = Field(ge=0)
 
 
 class Backend(Section):
@@ -106,6 +117,13 @@ class Backend(Section):
     """Outside of our trust: copies that redaction would change are not sent. Default: true for a relay."""
     timeouts: Timeouts = Timeouts()
     limits: Limits = Limits()
+    price: Price | None = None
+
+    @model_validator(mode="after")
+    def _priced(self) -> Backend:
+        if self.limits.usd_per_day is not None and self.price is None:
+            raise ValueError("limits.usd_per_day needs a price, such as price: {input: 0.15, output: 0.60}")
+        return self
 
     @property
     def outside(self) -> bool:

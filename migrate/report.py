@@ -41,7 +41,7 @@ def report(
     """
     rules = policy or stored_policy(run)
     items = compared(store, run, rules, embed)
-    counters = store.counters(run.id)
+    counters = store.counters(run.id) | _late(store, run)
     judged_at = now if run.ended_at is None else run.ended_at
     judgement = judged(items, run, rules, now=judged_at, counters=counters)
     worst = worst_first(items, rules, slow_first=judgement.code in LATENCY_RULES)
@@ -150,8 +150,14 @@ def _dumped(policy: Policy) -> JSON:
 
 
 def _percent(run: Run) -> float | None:
-    percent = run.config.get("shadow", {}).get("percent")
+    percent = run.config.get("shadow", {}).get("percent") if run.kind == "shadow" else None
     return None if percent is None else float(percent)
+
+
+def _late(store: Store, run: Run) -> dict[str, int]:
+    """How late the requests of a replay left; ``{}`` for what had no schedule."""
+    late = store.lag(run.id, 0.99)
+    return {} if late is None else {"replay_lag_p99_us": round(late * 1e6)}
 
 
 def _timeout(run: Run) -> float:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any, Self
 
@@ -47,6 +47,8 @@ class Client:
         trace = aiohttp.TraceConfig()
         trace.on_request_headers_sent.append(_on_sent)
         trace.on_connection_reuseconn.append(_on_reuse)
+        trace.on_connection_create_start.append(_on_connecting)
+        trace.on_connection_create_end.append(_on_connected)
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEEP_ALIVE_S, ttl_dns_cache=30),
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -75,7 +77,7 @@ class Client:
 
     async def _attempt(self, call: Call) -> tuple[Recording, bool]:
         """The recording, and whether it only shows that a kept-alive connection had been closed under us."""
-        mark = SimpleNamespace(sent_at=None, reused=False)
+        mark = SimpleNamespace(sent_at=None, reused=False, connecting=None, connect_s=None)
         start = time.monotonic()
         read = _Read(call)
         ending, detail = Ending.COMPLETE, ""
@@ -87,6 +89,8 @@ class Client:
             ending, detail = _broken(error)
         recorder = read.recorder(start if mark.sent_at is None else mark.sent_at)
         recording = recorder.end(time.monotonic(), ending, detail)
+        if mark.connect_s is not None:
+            recording = replace(recording, connect_s=mark.connect_s)
         stale = mark.reused and ending is Ending.RESET and recording.status is None
         return recording, stale and recording.ended_at - recording.sent_at < _RACE_S
 
@@ -172,3 +176,12 @@ async def _on_sent(_: aiohttp.ClientSession, context: SimpleNamespace, __: Any) 
 
 async def _on_reuse(_: aiohttp.ClientSession, context: SimpleNamespace, __: Any) -> None:
     context.trace_request_ctx.reused = True
+
+
+async def _on_connecting(_: aiohttp.ClientSession, context: SimpleNamespace, __: Any) -> None:
+    context.trace_request_ctx.connecting = time.monotonic()
+
+
+async def _on_connected(_: aiohttp.ClientSession, context: SimpleNamespace, __: Any) -> None:
+    mark = context.trace_request_ctx
+    mark.connect_s = time.monotonic() - mark.connecting

@@ -109,6 +109,7 @@ def _timing(recording: Recording, decoded: _Decoded, failure: Failure | None) ->
         ttft_s=times[0] if times else None,
         e2e_s=(last if decoded.complete_at is None else decoded.complete_at) - start,
         generated_s=None if decoded.counted_at is None else decoded.counted_at - start,
+        connect_s=recording.connect_s,
         content_times=times,
     )
 

@@ -214,6 +214,10 @@ class Timing:
     """The answer was complete: its last byte, or ``[DONE]`` of a stream; for a failure, when it was noticed."""
     generated_s: float | None = None
     """The server first counted a generated token (usage in chunks); ``None`` when it does not count as it goes."""
+    lag_s: float | None = None
+    """How long after its scheduled moment the request left; ``None`` when nothing scheduled it. Not part of the others."""
+    connect_s: float | None = None
+    """What a new connection took before the request left, part of ``lag_s`` only; ``None`` on one that was open."""
     content_times: tuple[float, ...] = ()
     """Arrival of every chunk that carried a token. A chunk is not always one token."""
 
@@ -251,6 +255,8 @@ class Recording:
     ending: Ending
     detail: str = ""
     """The transport's own words on a failed ending."""
+    connect_s: float | None = None
+    """What making a connection took before ``sent_at``; ``None`` when one was open already, or nobody looked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -93,6 +93,29 @@ def _not_recorded(facts: Facts) -> Check | None:
     return Check(code="not_recorded", passed=lost <= most, message=message)
 
 
+def _client_lag(facts: Facts) -> Check | None:
+    """A replaying client that sends late, or is too busy to look at the clock, measures itself."""
+    counters = facts.counters
+    late, most = counters.get("replay_lag_p99_us"), counters.get("replay_lag_limit_us")
+    if late is None or most is None:
+        return None
+    loop, cpu = counters.get("replay_loop_lag_p99_us", 0), counters.get("replay_cpu_permille", 0)
+    message = (
+        f"requests left up to {late / 1e3:.1f} ms after their moment (p99) and the client's event loop was up to "
+        f"{loop / 1e3:.1f} ms late, at most {most / 1e3:g} ms allowed; it used {cpu / 10:.0f} % of a core"
+    )
+    return Check(code="client_lag", passed=max(late, loop) <= most, message=message)
+
+
+def _resumed(facts: Facts) -> Check | None:
+    """Says so: the two halves may have met caches in different states."""
+    times, gap = facts.counters.get("replay_resumed", 0), facts.counters.get("replay_gap_s", 0)
+    if not times:
+        return None
+    message = f"the replay was interrupted and resumed {times} times, with {_duration(gap)} in between in all"
+    return Check(code="resumed", passed=True, message=message)
+
+
 def _no_data(facts: Facts) -> Check:
     count = len(facts.ledger.columns)
     return Check(
@@ -131,8 +154,10 @@ def _too_few_pairs(facts: Facts) -> Check:
 
 
 def _minimum_span(facts: Facts) -> Check:
-    span, needed = facts.ledger.span_s, facts.policy.minimum_span
-    message = f"the pairs span {_duration(span)}, {_duration(needed)} required"
+    captured, needed = facts.counters.get("captured_span_s"), facts.policy.minimum_span
+    span = facts.ledger.span_s if captured is None else float(captured)
+    what = "the pairs span" if captured is None else "the replayed traffic was captured over"
+    message = f"{what} {_duration(span)}, {_duration(needed)} required"
     if span < needed:
         message += f": {_duration(needed - span)} more needed"
     return Check(code="minimum_span", passed=span >= needed, message=message)
@@ -247,6 +272,8 @@ _CHECKS: tuple[Callable[[Facts], Check | None], ...] = (
     _no_data,
     _not_counted,
     _not_recorded,
+    _client_lag,
+    _resumed,
     _not_final,
     _warm_up,
     _nothing_compared,

@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from statistics import median
 
-from migrate.config import Limits
+from migrate.config import Limits, Price
 
 _DAY_S = 86_400.0
 _MINUTE_S = 60.0
 
 
 class Budget:
-    """Copies in flight, requests in any minute, tokens in any UTC day. ``None`` limits are no limits.
+    """Copies in flight, requests in any minute, tokens and dollars in any UTC day. ``None`` limits are no limits.
 
-    ``day`` and ``tokens``: what was spent on a day before this process began.
+    ``day``, ``tokens`` and ``micro_usd``: what was spent on a day before this process began.
     """
 
-    def __init__(self, limits: Limits, *, day: int = 0, tokens: int = 0) -> None:
-        self._limits = limits
+    def __init__(
+        self, limits: Limits, price: Price | None = None, *, day: int = 0, tokens: int = 0, micro_usd: int = 0
+    ) -> None:
+        self._limits, self._price = limits, price
         self._sent: deque[float] = deque()
         self.day = day
-        """Days since the epoch on which ``tokens`` counts."""
-        self._tokens = tokens
+        """Days since the epoch on which ``tokens`` and ``micro_usd`` count."""
+        self._tokens, self._micro_usd = tokens, micro_usd
+        self._reserved = [0, 0]
         self.in_flight = 0
 
     def refusal(self, now: float) -> str | None:
@@ -34,25 +38,65 @@ class Budget:
             self._sent.popleft()
         if limits.requests_per_minute is not None and len(self._sent) >= limits.requests_per_minute:
             return "rate_limit"
-        if limits.tokens_per_day is not None and self.tokens(now) >= limits.tokens_per_day:
+        return self.exhausted(now)
+
+    def exhausted(self, now: float, prompt: int = 0, answer: int = 0) -> str | None:
+        """Why the day has no room for another request of so many tokens, what is in flight counted at its most."""
+        limits = self._limits
+        spent = self.tokens(now), self.micro_usd(now)
+        wanted = sum(self._reserved) + prompt + answer
+        if limits.tokens_per_day is not None and not _room(spent[0], wanted, limits.tokens_per_day):
             return "token_budget"
+        cost = self._cost(self._reserved[0] + prompt, self._reserved[1] + answer)
+        if limits.usd_per_day is not None and not _room(spent[1], cost, round(limits.usd_per_day * 1e6)):
+            return "usd_budget"
         return None
+
+    def reserve(self, prompt: int, answer: int) -> None:
+        """A request leaves that may cost so many tokens; ``release`` takes it back when ``spend`` knows better."""
+        self._reserved[0] += prompt
+        self._reserved[1] += answer
+
+    def release(self, prompt: int, answer: int) -> None:
+        """A request that was reserved has ended."""
+        self.reserve(-prompt, -answer)
 
     def sent(self, now: float) -> None:
         """One request left (a retry is one more)."""
         if self._limits.requests_per_minute is not None:
             self._sent.append(now)
 
-    def spend(self, tokens: int, now: float) -> None:
-        """Counts the tokens of a finished copy, prompt and answer."""
-        self._tokens = self.tokens(now) + tokens
+    def spend(self, prompt: int, answer: int, now: float) -> None:
+        """Counts the tokens of a finished request."""
+        self._tokens = self.tokens(now) + prompt + answer
+        self._micro_usd += self._cost(prompt, answer)
 
     def tokens(self, now: float) -> int:
         """Tokens spent so far in the day of ``now``."""
         day = int(now // _DAY_S)
         if day != self.day:
-            self.day, self._tokens = day, 0
+            self.day, self._tokens, self._micro_usd = day, 0, 0
         return self._tokens
+
+    def micro_usd(self, now: float) -> int:
+        """Millionths of a dollar spent so far in the day of ``now``."""
+        self.tokens(now)
+        return self._micro_usd
+
+    def spent(self, now: float) -> dict[str, int]:
+        """What the day of ``now`` has cost so far, as counters: ``tokens``, and ``micro_usd`` where a price is known."""
+        tokens = {"tokens": self.tokens(now)}
+        return tokens if self._price is None else tokens | {"micro_usd": self._micro_usd}
+
+    def _cost(self, prompt: int, answer: int) -> int:
+        """Dollars a million tokens are millionths of a dollar each."""
+        return (
+            0 if self._price is None else math.ceil(prompt * self._price.input + answer * self._price.output)
+        )
+
+
+def _room(spent: int, wanted: int, limit: int) -> bool:
+    return spent < limit and spent + wanted <= limit
 
 
 class RepeatGuard:

@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import Any
 
 from migrate.channel import Admitted, Answered, Control, Counted, Message
-from migrate.config import Backend, Config, Limits
+from migrate.config import Backend, Config
 from migrate.mirror.adapt import call_for, model_names
 from migrate.mirror.breaker import Breaker, speaks_against
 from migrate.mirror.limits import Budget, RepeatGuard
@@ -45,6 +45,7 @@ _COUNTED = frozenset(
         "decoder_full",
         "mirror_failed",
         "mirror_full",
+        "micro_usd",
         "not_sent",
         "repeats",
         "repeats_skipped",
@@ -76,7 +77,7 @@ class Mirror:
         breaker = config.policy.circuit_breaker
         self._breaker = Breaker(failures=breaker.failures, recovery=breaker.recovery)
         self._guard = RepeatGuard()
-        self._budget = _budget(config.candidate.limits, counted or {}) if config.candidate else None
+        self._budget = _budget(config.candidate, counted or {}) if config.candidate else None
         self._candidate_key = config.candidate.api_key() if config.candidate else None
         self._baseline_key = config.baseline.api_key()
         self._names = model_names(config.baseline, config.candidate) if config.candidate else {}
@@ -270,8 +271,10 @@ class Mirror:
             self._breaker.forget(entry)
         else:
             self._breaker.record(entry, failed=speaks_against(seen), now=time.monotonic())
-        budget.spend(_tokens(seen, call), time.time())
-        self.counters[f"tokens.{budget.day}"] = budget.tokens(time.time())
+        now = time.time()
+        budget.spend(*tokens(seen, len(call.body)), now)
+        for name, value in budget.spent(now).items():
+            self.counters[f"{name}.{budget.day}"] = value
 
     def _answered(self, message: Answered) -> None:
         request = self._requests.pop(message.request_id, None)
@@ -377,11 +380,12 @@ class Mirror:
             self.counters["store_refused"] += 1
 
 
-def _budget(limits: Limits, counted: Mapping[str, int]) -> Budget:
-    """With the tokens that this run has spent already on the last day of its counters."""
-    days = [(int(name.partition(".")[2]), n) for name, n in counted.items() if name.startswith("tokens.")]
-    day, tokens = max(days, default=(0, 0))
-    return Budget(limits, day=day, tokens=tokens)
+def _budget(candidate: Backend, counted: Mapping[str, int]) -> Budget:
+    """With what this run has spent already on the last day of its counters."""
+    days = [int(name.partition(".")[2]) for name in counted if name.startswith("tokens.")]
+    day = max(days, default=0)
+    spent = {name: counted.get(f"{name}.{day}", 0) for name in ("tokens", "micro_usd")}
+    return Budget(candidate.limits, candidate.price, day=day, **spent)
 
 
 def _spawn(tasks: set[asyncio.Task[None]], work: Coroutine[Any, Any, None]) -> None:
@@ -391,9 +395,15 @@ def _spawn(tasks: set[asyncio.Task[None]], work: Coroutine[Any, Any, None]) -> N
     task.add_done_callback(tasks.discard)
 
 
-def _tokens(seen: Observation, call: Call) -> int:
-    """Tokens that a copy cost: as the server says, else estimated at four bytes each."""
+def tokens(seen: Observation, asked: int) -> tuple[int, int]:
+    """Tokens that a request of ``asked`` bytes cost, prompt and answer: as the server says, else estimated at four bytes
+    of text each."""
     usage = seen.answer.usage if seen.answer else None
     if usage and usage.prompt_tokens is not None and usage.completion_tokens is not None:
-        return usage.prompt_tokens + usage.completion_tokens
-    return (len(call.body) + len(seen.raw or b"")) // 4
+        return usage.prompt_tokens, usage.completion_tokens
+    choices = seen.answer.choices if seen.answer else ()
+    said = sum(
+        len(one.text) + len(one.reasoning) + sum(len(call.arguments) for call in one.tool_calls)
+        for one in choices
+    )
+    return asked // 4, said // 4

@@ -57,6 +57,8 @@ observations = sa.Table(
     sa.Column("ttft_s", _Real),
     sa.Column("e2e_s", _Real),
     sa.Column("generated_s", _Real),
+    sa.Column("lag_s", _Real),
+    sa.Column("connect_s", _Real),
     sa.Column("output_tokens", sa.BigInteger),
     sa.Column("content_times", sa.LargeBinary, nullable=False),
     sa.Column("headers", sa.Text, nullable=False),
@@ -94,7 +96,15 @@ def _first(connection: sa.Connection) -> None:
     metadata.create_all(connection)
 
 
-MIGRATIONS: tuple[Callable[[sa.Connection], None], ...] = (_first,)
+def _second(connection: sa.Connection) -> None:
+    """When a replayed request left. A store made from scratch has the columns already."""
+    there = {column["name"] for column in sa.inspect(connection).get_columns("observations")}
+    for name in ("lag_s", "connect_s"):
+        if name not in there:
+            connection.execute(sa.text(f"ALTER TABLE observations ADD COLUMN {name} DOUBLE PRECISION"))
+
+
+MIGRATIONS: tuple[Callable[[sa.Connection], None], ...] = (_first, _second)
 """Append only. The schema's version is how many have run."""
 
 VERSION = len(MIGRATIONS)

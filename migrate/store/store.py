@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import difflib
 import itertools
+import math
 import os
 import secrets
 import sqlite3
@@ -23,6 +24,8 @@ from migrate.errors import StoreError
 from migrate.store import codec, schema
 from replay.exchange import JSON, Arm, Exchange, Observation, Request
 
+_PAGE = 500
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
@@ -30,7 +33,7 @@ class Run:
 
     id: str
     kind: str
-    """``shadow``, ``capture`` or ``replay``."""
+    """``shadow``, ``capture``, ``import``, ``replay`` or ``bench``."""
     started_at: float
     ended_at: float | None
     """Epoch seconds; ``None``: still running, or killed."""
@@ -123,6 +126,68 @@ class Store:
         query = sa.select(sa.func.count()).select_from(schema.requests).where(schema.requests.c.run == run)
         with self.engine.connect() as connection:
             return int(connection.scalar(query) or 0)
+
+    def count_up(self, run: str, counters: Mapping[str, int]) -> None:
+        """Writes counters; each replaces its earlier value."""
+        rows = [{"run": run, "name": name, "value": value} for name, value in counters.items()]
+        with self._writing() as connection:
+            upsert(connection, schema.counters, rows, "value")
+
+    def totals(self) -> dict[str, int]:
+        """Every counter's sum over all runs."""
+        table = schema.counters.c
+        query = sa.select(table.name, sa.func.sum(table.value).label("value")).group_by(table.name)
+        with self.engine.connect() as connection:
+            return {row.name: int(row.value) for row in connection.execute(query)}
+
+    def answered(self, run: str) -> dict[Arm, set[str]]:
+        """The requests that a run holds an answer of each arm to, also a failed one."""
+        seen = schema.observations.c
+        query = sa.select(seen.request, seen.arm).where(seen.run == run)
+        found: dict[Arm, set[str]] = {arm: set() for arm in Arm}
+        with self.engine.connect() as connection:
+            for row in connection.execute(query):
+                found[Arm(row.arm)].add(row.request)
+        return found
+
+    def captured(self, run: str) -> Iterator[tuple[Request, float | None]]:
+        """The requests of a run by time of admission, each with how long its recorded answer took (seconds), if it says.
+
+        Read in pages, none of them longer than a moment: a run that is replayed for hours keeps no transaction open.
+        """
+        last: tuple[float, str] | None = None
+        while True:
+            query = _captured_query(run, last).limit(_PAGE)
+            with self.engine.connect() as connection:
+                rows = list(connection.execute(query).mappings())
+            for row in rows:
+                with _readable(f"request {row['id']} of run {run}"):
+                    request = _request(row)
+                yield request, row["e2e_s"]
+            if len(rows) < _PAGE:
+                return
+            last = rows[-1]["at"], rows[-1]["id"]
+
+    def lag(self, run: str, share: float) -> float | None:
+        """The quantile of how long after its moment each replayed request left, without the time that a new connection
+        took; seconds. ``None`` when nothing of the run was scheduled."""
+        seen = schema.observations.c
+        late = seen.lag_s - sa.func.coalesce(seen.connect_s, 0.0)
+        scheduled = (seen.run == run) & seen.lag_s.is_not(None)
+        with self.engine.connect() as connection:
+            count = connection.scalar(sa.select(sa.func.count()).where(scheduled)) or 0
+            if not count:
+                return None
+            at = max(0, math.ceil(share * count) - 1)
+            found = connection.scalar(sa.select(late).where(scheduled).order_by(late).offset(at).limit(1))
+        return None if found is None else float(found)
+
+    def latest(self, run: str) -> float | None:
+        """When the last request of a run was dispatched, in epoch seconds; ``None`` for an empty run."""
+        query = sa.select(sa.func.max(schema.observations.c.at)).where(schema.observations.c.run == run)
+        with self.engine.connect() as connection:
+            found = connection.scalar(query)
+        return None if found is None else float(found)
 
     def exchanges(self, run: str) -> Iterator[Exchange]:
         """Every request of a run with its observations, by time of admission, in constant memory. Raw bodies stay out."""
@@ -338,6 +403,23 @@ def _exchanges_query(run: str) -> sa.Select[Any]:
         .where(request.c.run == run)
         .order_by(request.c.at, request.c.id, seen.c.arm)
     )
+
+
+def _captured_query(run: str, last: tuple[float, str] | None) -> sa.Select[Any]:
+    """Requests after ``last`` (time of admission, id), with the body and the duration of the recorded answer."""
+    request, seen, body = schema.requests, schema.observations, schema.bodies
+    recorded = (
+        (seen.c.run == request.c.run) & (seen.c.request == request.c.id) & (seen.c.arm == Arm.BASELINE.value)
+    )
+    joined = request.outerjoin(seen, recorded).outerjoin(body, body.c.hash == request.c.body)
+    found = (
+        sa.select(*request.c, body.c.data.label("asked"), seen.c.e2e_s)
+        .select_from(joined)
+        .where(request.c.run == run)
+    )
+    if last is not None:
+        found = found.where(sa.tuple_(request.c.at, request.c.id) > last)
+    return found.order_by(request.c.at, request.c.id)
 
 
 @contextlib.contextmanager

@@ -109,6 +109,8 @@ observations = st.builds(
         ttft_s=st.none() | _times,
         e2e_s=st.none() | _times,
         generated_s=st.none() | _times,
+        lag_s=st.none() | _times,
+        connect_s=st.none() | _times,
         content_times=st.lists(_times, max_size=4).map(tuple),
     ),
     earlier=st.lists(_failures, max_size=2).map(tuple),

@@ -33,9 +33,9 @@ def test_no_minute_ever_sees_more_requests_than_allowed(gaps: list[float], limit
 def test_tokens_of_a_day_come_back_at_midnight_utc() -> None:
     budget = Budget(Limits.model_validate({"tokens_per_day": "1k"}))
     noon, midnight = 86_400 * 10 + 43_200.0, 86_400 * 11.0
-    budget.spend(999, noon)
+    budget.spend(900, 99, noon)
     assert budget.refusal(noon) is None
-    budget.spend(1, noon)
+    budget.spend(0, 1, noon)
     assert budget.refusal(midnight - 1) == "token_budget"
     assert budget.refusal(midnight) is None
 
@@ -44,7 +44,7 @@ def test_no_limits_refuse_nothing() -> None:
     budget = Budget(Limits())
     for now in range(1_000):
         budget.sent(float(now))
-        budget.spend(10**9, float(now))
+        budget.spend(10**9, 10**9, float(now))
     assert budget.refusal(999.0) is None
 
 

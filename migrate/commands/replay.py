@@ -1,0 +1,274 @@
+"""``migrate replay``: captured requests to baseline and candidate, on a schedule."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+import orjson
+
+from migrate.config import Config, load
+from migrate.errors import ConfigError, StoreError
+from migrate.replaying.plan import ARMS, Plan
+from migrate.replaying.play import Play
+from migrate.store import Store
+from replay.units import parse_duration, parse_share
+
+_EPILOG = """\b
+Examples:
+  migrate replay                                  as recorded, to both backends
+  migrate replay --speed 10 --limit 1000          ten times as fast
+  migrate replay --rate 20 --burstiness 2         a gamma process, in bursts
+  migrate replay --ramp 1:50:10m
+  migrate replay --sweep 5,10,20:2m               each rate for two minutes
+  migrate replay --concurrency 8                  a closed loop
+  migrate replay --set temperature=0 --set max_tokens=256
+  migrate replay --resume                         go on where it was stopped
+\b
+Judge with: migrate report"""
+_SCHEDULES = ("rate", "ramp", "sweep", "concurrency")
+
+
+def _duration(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
+    try:
+        return None if value is None else parse_duration(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+def _share(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
+    try:
+        return None if value is None else parse_share(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+def _ramp(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[float, float, float] | None:
+    if value is None:
+        return None
+    try:
+        start, end, each = value.split(":")
+        found = _rate(start), _rate(end), parse_duration(each)
+    except ValueError:
+        raise click.BadParameter(f"{value!r} is not FROM:TO:TIME, such as 1:50:10m") from None
+    return found
+
+
+def _sweep(
+    ctx: click.Context, param: click.Parameter, value: str | None
+) -> tuple[tuple[float, ...], float] | None:
+    if value is None:
+        return None
+    try:
+        rates, each = value.split(":")
+        return tuple(_rate(rate) for rate in rates.split(",")), parse_duration(each)
+    except ValueError:
+        raise click.BadParameter(f"{value!r} is not RATE,RATE,…:TIME, such as 5,10,20:2m") from None
+
+
+def _rate(text: str) -> float:
+    rate = float(text)
+    if not 0 < rate < float("inf"):
+        raise ValueError(text)
+    return rate
+
+
+def _think(ctx: click.Context, param: click.Parameter, value: str | None) -> float | str | None:
+    return value if value == "recorded" else _duration(ctx, param, value)
+
+
+def _overrides(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for value in values:
+        name, equals, text = value.partition("=")
+        if not equals or not name:
+            raise click.BadParameter(f"{value!r} is not NAME=VALUE, such as temperature=0")
+        try:
+            found[name] = orjson.loads(text)
+        except orjson.JSONDecodeError:
+            found[name] = text
+    return found
+
+
+@click.command(epilog=_EPILOG)
+@click.option(
+    "--config",
+    "path",
+    type=click.Path(path_type=Path),
+    default="migrate.yaml",
+    envvar="MIGRATE_CONFIG",
+    show_default=True,
+)
+@click.option("--store", "url", metavar="URL", help="Database URL; default: store.url of the configuration.")
+@click.option(
+    "--run", "source", metavar="ID", help="Whose requests are sent; default: the latest run with captures."
+)
+@click.option("--to", type=click.Choice(list(ARMS)), default="both", show_default=True)
+@click.option(
+    "--speed", type=float, default=1.0, show_default=True, help="As recorded, this many times as fast."
+)
+@click.option("--rate", type=float, help="Requests a second, as independent users send them (Poisson).")
+@click.option(
+    "--burstiness",
+    type=float,
+    default=1.0,
+    show_default=True,
+    help="Of --rate and --sweep: 1 Poisson, above in bursts, 0 constant.",
+)
+@click.option("--ramp", callback=_ramp, metavar="FROM:TO:TIME", help="A rate that changes evenly.")
+@click.option("--sweep", callback=_sweep, metavar="RATE,RATE,…:TIME", help="Each rate for so long.")
+@click.option(
+    "--concurrency",
+    type=int,
+    help="A closed loop: this many at once for each arm, the next when one has ended.",
+)
+@click.option(
+    "--think-time",
+    callback=_think,
+    metavar="recorded|TIME",
+    help="Turns of a conversation wait for the answer to the one before, and this long more.",
+)
+@click.option("--limit", type=int, help="Only the first so many requests.")
+@click.option(
+    "--repeat",
+    callback=_share,
+    help="Share that the baseline gets twice, for the noise floor. [default: shadow.repeat_baseline]",
+)
+@click.option(
+    "--set",
+    "overrides",
+    multiple=True,
+    callback=_overrides,
+    metavar="NAME=VALUE",
+    help="A field of every body, such as temperature=0; repeatable.",
+)
+@click.option(
+    "--nonce", is_flag=True, help="A few letters before each prompt, so that no prefix cache helps."
+)
+@click.option(
+    "--warmup",
+    callback=_duration,
+    metavar="TIME",
+    help="The first so long is not judged. [default: policy.warmup]",
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the schedule and the nonces.")
+@click.option(
+    "--lag-limit",
+    callback=_duration,
+    default="10ms",
+    show_default=True,
+    metavar="TIME",
+    help="How late the 99th percentile may leave; beyond it the run is no evidence.",
+)
+@click.option(
+    "--grace",
+    callback=_duration,
+    default="30s",
+    show_default=True,
+    metavar="TIME",
+    help="How long answers in flight may take after Ctrl-C.",
+)
+@click.option("--resume", is_flag=True, help="Go on with the last replay that did not end, as it was begun.")
+@click.option("--quiet", is_flag=True, help="Say only what goes wrong.")
+@click.pass_context
+def replay(
+    ctx: click.Context,
+    /,
+    path: Path,
+    url: str | None,
+    source: str | None,
+    warmup: float | None,
+    grace: float,
+    resume: bool,
+    quiet: bool,
+    **options: Any,
+) -> int:
+    """Send captured requests to baseline and candidate on a schedule, and record both.
+
+    An open loop: a request leaves when it is due, whatever became of the earlier ones, and how late each one left is
+    recorded. Ctrl-C stops sending and lets what is in flight finish; a second one stops at once. --resume sends only what
+    has no answer yet.
+    """
+    config = load(path)
+    if sum(options[name] is not None for name in _SCHEDULES) > 1:
+        raise ConfigError(
+            f"--{', --'.join(_SCHEDULES[:-1])} and --{_SCHEDULES[-1]} are four schedules; give one"
+        )
+    if resume:
+        _refuse_with_resume(ctx)
+    with Store.open(url or config.store.url) as store:
+        if resume:
+            run, plan = _unfinished(store)
+        else:
+            if options["repeat"] is None:
+                options["repeat"] = config.shadow.repeat_baseline
+            plan = _plan(source=_source(store, source), **options)
+            run = ""
+        if plan.to != "baseline" and config.candidate is None:
+            raise ConfigError(f"{path}: has no candidate:; add one, or replay --to baseline")
+        if not run:
+            run = _begin(store, config, plan, warmup)
+        return Play(store, config, run, plan, grace=grace, quiet=quiet, resumed=resume).run()
+
+
+def _refuse_with_resume(ctx: click.Context) -> None:
+    """A resumed replay goes on as it was begun; what would change it is refused, not ignored."""
+    kept = ("path", "url", "grace", "resume", "quiet")
+    given = [
+        param.opts[0]
+        for param in ctx.command.params
+        if param.name not in kept
+        and param.name is not None
+        and ctx.get_parameter_source(param.name) is click.core.ParameterSource.COMMANDLINE
+    ]
+    if given:
+        raise ConfigError(f"--resume goes on as the replay was begun; leave out {', '.join(given)}")
+
+
+def _plan(**options: Any) -> Plan:
+    try:
+        return Plan(**options)
+    except ValueError as error:
+        first = getattr(error, "errors", list)()[0]
+        name = str(first["loc"][0]).replace("_", "-")
+        raise ConfigError(
+            f"--{name}: {first['msg'][0].lower()}{first['msg'][1:]}, not {first['input']!r}"
+        ) from None
+
+
+def _source(store: Store, wanted: str | None) -> str:
+    if wanted is not None:
+        try:
+            run = store.run(wanted).id
+        except StoreError as error:
+            raise ConfigError(str(error)) from None
+        if not store.count(run):
+            raise ConfigError(f"run {run} holds no requests")
+        return run
+    for one in reversed(store.runs()):
+        if one.kind in ("import", "capture", "shadow") and store.count(one.id):
+            return one.id
+    raise ConfigError("the store holds no captured requests; get some with migrate import, capture or shadow")
+
+
+def _unfinished(store: Store) -> tuple[str, Plan]:
+    for run in reversed(store.runs()):
+        if run.kind == "replay":
+            if run.status == "ended":
+                break
+            return run.id, Plan.model_validate(run.config.get("replay") or {})
+    raise ConfigError("the last replay ended; there is nothing to resume (start one with migrate replay)")
+
+
+def _begin(store: Store, config: Config, plan: Plan, warmup: float | None) -> str:
+    data = config.model_dump(mode="json", by_alias=True)
+    policy = data["policy"] if warmup is None else data["policy"] | {"warmup": warmup}
+    return store.begin_run(
+        kind="replay",
+        config=data | {"replay": plan.model_dump(mode="json")},
+        policy=policy,
+        seed=plan.seed,
+        at=time.time(),
+    )

@@ -1,0 +1,173 @@
+"""The sender's end of what lies between it and the keeper, and what goes through."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+import socket
+import struct
+import sys
+from asyncio.subprocess import PIPE, Process
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, cast
+
+import orjson
+
+from migrate.channel import Frames, MirrorStatus, status
+from migrate.errors import MigrateError
+from replay.exchange import Arm, Failure, Recording, Request
+
+_LENGTH = struct.Struct("!I")
+_ROOM = 64 * 2**20
+"""Bytes that may wait for the keeper; beyond them sending waits, which counts as being late."""
+_END_S = 90.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A request is about to leave."""
+
+    request: Request
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Came:
+    """What came of a request on one arm."""
+
+    request: str
+    path: str
+    arm: Arm
+    at: float
+    """Epoch seconds of the dispatch."""
+    lag_s: float | None
+    recording: Recording
+    earlier: tuple[Failure, ...]
+    asked: int
+    """Bytes of the request's body."""
+    reserved: tuple[int, int]
+    """Tokens that were reserved for it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counted:
+    """The sender's counters so far."""
+
+    counters: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """Nothing more will come."""
+
+
+Message = Asked | Came | Counted | Done
+
+
+def message(frame: memoryview) -> Message:
+    """What the keeper reads."""
+    found: Message = pickle.loads(frame)
+    return found
+
+
+class KeeperFailed(MigrateError):
+    """The keeper ended before everything was kept: its own line and its own exit code."""
+
+    def __init__(self, line: str, exit_code: int) -> None:
+        super().__init__(line)
+        self.exit_code = exit_code
+
+
+class _Protocol(asyncio.Protocol):
+    def __init__(self, heard: Callable[[MirrorStatus], None], lost: Callable[[], None]) -> None:
+        self._frames = Frames(status)
+        self._heard, self._gone = heard, lost
+        self.lost = False
+        self.room = asyncio.Event()
+        self.room.set()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        cast("asyncio.Transport", transport).set_write_buffer_limits(high=_ROOM)
+
+    def data_received(self, data: bytes) -> None:
+        for one in self._frames.feed(data):
+            self._heard(one)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.lost = True
+        self.room.set()
+        self._gone()
+
+    def pause_writing(self) -> None:
+        self.room.clear()
+
+    def resume_writing(self) -> None:
+        self.room.set()
+
+
+class Link:
+    """Starts a keeper and hands messages to it.
+
+    ``initial``: what it reads first. ``heard`` takes what it says of what it has seen; ``lost`` is called when it is gone.
+    """
+
+    def __init__(
+        self, initial: dict[str, Any], heard: Callable[[dict[str, Any]], None], lost: Callable[[], None]
+    ) -> None:
+        self._initial, self._heard, self._gone = initial, heard, lost
+        self._process: Process | None = None
+        self._transport: asyncio.Transport | None = None
+        self._protocol: _Protocol | None = None
+
+    @property
+    def lost(self) -> bool:
+        """Whether the keeper is gone."""
+        return self._protocol is None or self._protocol.lost
+
+    async def start(self) -> None:
+        """Starts the process; it opens the store on its own time."""
+        ours, theirs = socket.socketpair()
+        with theirs:
+            command = (sys.executable, "-m", "migrate.replaying.keeper", "--fd", str(theirs.fileno()))
+            self._process = await asyncio.create_subprocess_exec(
+                *command, stdin=PIPE, stderr=PIPE, pass_fds=(theirs.fileno(),), start_new_session=True
+            )
+        assert self._process.stdin is not None  # noqa: S101 - it was asked for
+        self._process.stdin.write(orjson.dumps(self._initial))
+        self._process.stdin.close()
+        loop = asyncio.get_running_loop()
+        transport, self._protocol = await loop.create_unix_connection(
+            lambda: _Protocol(lambda told: self._heard(told.values), self._gone), sock=ours
+        )
+        self._transport = transport
+
+    def send(self, told: Message) -> None:
+        """Hands a message over at once."""
+        if self._transport is not None and not self.lost:
+            data = pickle.dumps(told, protocol=5)
+            self._transport.write(_LENGTH.pack(len(data)) + data)
+
+    async def room(self) -> None:
+        """Waits while more waits for the keeper than may."""
+        if self._protocol is not None:
+            await self._protocol.room.wait()
+
+    async def finish(self) -> None:
+        """Lets the keeper write what it has. Raises KeeperFailed when it did not."""
+        if self._process is None:
+            return
+        self.send(Done())
+        try:
+            _, said = await asyncio.wait_for(self._process.communicate(), _END_S)
+        except TimeoutError:
+            self._process.kill()
+            raise KeeperFailed(
+                f"the keeper did not end within {_END_S:g} s; what it wrote is kept", 1
+            ) from None
+        finally:
+            if self._transport is not None:
+                self._transport.close()
+        if self._process.returncode:
+            lines = said.decode("utf-8", "replace").strip().splitlines()
+            line = lines[-1].removeprefix("migrate: ") if lines else "the keeper ended without a word"
+            raise KeeperFailed(line, max(1, self._process.returncode))

@@ -1,0 +1,244 @@
+"""One replay from beginning to end: the two processes, Ctrl-C, and what is counted."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import secrets
+import signal
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+
+import click
+import uvloop
+
+from migrate.config import Config
+from migrate.redact import Redactor
+from migrate.replaying import panel
+from migrate.replaying.link import Counted, Link
+from migrate.replaying.plan import Plan
+from migrate.replaying.prepare import Prepare, Ready
+from migrate.replaying.sender import Sender, Side
+from migrate.store import Store
+from replay.client import Client
+from replay.engine import closed_loop, open_loop, read_ahead
+from replay.exchange import Arm, Request
+
+_SWITCH_S = 0.0005
+"""How long the reading thread may keep the interpreter while a request is due."""
+_COUNT_S = 1.0
+INTERRUPTED, HELD = 130, 4
+
+
+class Play:
+    """Replays ``plan`` into ``run``. ``grace``: seconds that answers may take after a first Ctrl-C."""
+
+    def __init__(
+        self, store: Store, config: Config, run: str, plan: Plan, *, grace: float, quiet: bool, resumed: bool
+    ) -> None:
+        self._store, self._config, self._run, self._plan = store, config, run, plan
+        self._grace, self._quiet = grace, quiet
+        self._salt = secrets.token_bytes(32)
+        known, redactor = store.answered(run), Redactor(config.redact, self._salt)
+        # In a closed loop each arm goes at its own pace; otherwise a request goes to all of its arms at once.
+        alone = [plan.model_copy(update={"to": arm.value}) for arm in plan.arms]
+        plans = [plan] if plan.concurrency is None else alone
+        self._prepares = [Prepare(config, one, redactor, known=known) for one in plans]
+        self._known = max((len(ids) for ids in known.values()), default=0)
+        self._before = store.counters(run)
+        latest = store.latest(run) if resumed else None
+        self._resumed, self._gap = resumed, 0.0 if latest is None else max(0.0, time.time() - latest)
+        self._span: tuple[float, float] | None = None
+
+    def run(self) -> int:
+        """Plays to the end. Returns the exit code: 0, 130 after Ctrl-C, 4 when a budget had no room for the rest."""
+        sys.setswitchinterval(_SWITCH_S)
+        code = 1
+        try:
+            code = uvloop.run(self._played())
+        finally:
+            self._store.end_run(self._run, at=time.time(), status="ended" if code == 0 else "cut")
+        return code
+
+    async def _played(self) -> int:
+        stop = asyncio.Event()
+        interrupts = _Interrupts(stop)
+        sides = self._sides()
+        async with Client() as client:
+            link = Link(self._initial(), lambda told: _heard(told, shown), stop.set)
+            ordered = self._plan.think_time is not None
+            sender = Sender(self._config, client=client, link=link, sides=sides, stop=stop, order=ordered)
+            shown = panel.Shown(total=self._total(), sender=sender, named=self._plan.arms)
+            await link.start()
+            self._say(f"replaying run {self._plan.source} into run {self._run}{self._already()}")
+            gc.collect()
+            gc.freeze()
+            meter = _Meter()
+            watching = [sender.watch(), _tell(link, lambda: self._counted(sender, sides, meter))]
+            if not self._quiet:
+                watching.append(panel.watch(shown))
+            tasks = [asyncio.ensure_future(one) for one in watching]
+            try:
+                await interrupts.watch(asyncio.gather(*self._loops(sender, stop)))
+            finally:
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+                meter.stop()
+                await link.finish()
+                self._store.count_up(self._run, self._counted(sender, sides, meter))
+        for line in panel.summary(shown):
+            self._say(line)
+        return self._told(sender, interrupted=interrupts.count > 0)
+
+    def _sides(self) -> dict[Arm, Side]:
+        backends = {Arm.BASELINE: self._config.baseline, Arm.CANDIDATE: self._config.candidate}
+        return {
+            arm: Side(backend, arm, self._store.totals(), time.time())
+            for arm, backend in backends.items()
+            if backend is not None and arm in self._plan.arms
+        }
+
+    def _initial(self) -> dict[str, object]:
+        redact = self._config.redact.model_dump(mode="json")
+        return {"store": self._store.url, "run": self._run, "redact": redact, "salt": self._salt.hex()}
+
+    def _total(self) -> int:
+        return min(self._store.count(self._plan.source), self._plan.limit or sys.maxsize)
+
+    def _already(self) -> str:
+        return f"; {self._known:,} are answered already" if self._resumed else ""
+
+    def _loops(self, sender: Sender, stop: asyncio.Event) -> Iterator[asyncio.Future[None]]:
+        for prepare in self._prepares:
+            items = read_ahead(prepare.scheduled(self._captured()))
+            if self._plan.concurrency is None:
+                loop = open_loop(items, sender.send, stop, grace=self._grace)
+            else:
+                many = self._plan.concurrency
+                loop = closed_loop(_things(items), sender.send, stop, concurrency=many, grace=self._grace)
+            yield asyncio.ensure_future(loop)
+
+    def _captured(self) -> Iterator[tuple[Request, float | None]]:
+        for number, found in enumerate(self._store.captured(self._plan.source)):
+            if self._plan.limit is not None and number >= self._plan.limit:
+                return
+            at = found[0].at
+            self._span = (at, at) if self._span is None else (self._span[0], at)
+            yield found
+
+    def _counted(self, sender: Sender, sides: dict[Arm, Side], meter: _Meter) -> dict[str, int]:
+        """What the report has to know and no observation says. The worse part of a resumed run counts."""
+        first, last = self._span or (0.0, 0.0)
+        worst = {
+            "replay_lag_limit_us": round(self._plan.lag_limit * 1e6),
+            "replay_loop_lag_p99_us": round((sender.loop_lag.quantile(0.99) or 0.0) * 1e6),
+            "replay_cpu_permille": meter.permille(),
+            "replay_held_ms": round(sender.held_s * 1e3),
+            "captured_span_s": round(last - first),
+            **{f"unusable.{reason}": count for reason, count in self._prepares[0].unusable.items()},
+        }
+        counted = {name: max(value, self._before.get(name, 0)) for name, value in worst.items()}
+        if self._resumed:
+            counted["replay_resumed"] = self._before.get("replay_resumed", 0) + 1
+            counted["replay_gap_s"] = self._before.get("replay_gap_s", 0) + round(self._gap)
+        for one in sides.values():
+            counted |= one.counters(self._before, time.time())
+        return counted
+
+    def _told(self, sender: Sender, *, interrupted: bool) -> int:
+        late, loop = (panel.ms(one.quantile(0.99)) for one in (sender.lag, sender.loop_lag))
+        limit = self._plan.lag_limit
+        self._say(
+            f"left after their moment: p99 {late} (limit {panel.ms(limit)}); event loop late: p99 {loop}"
+        )
+        if sender.held_s:
+            self._say(f"limits of a backend stretched the schedule by {sender.held_s:,.1f} s")
+        for reason, count in self._prepares[0].unusable.items():
+            self._say(f"{count:,} captured requests could not be sent: {reason}")
+        if sender.exhausted:
+            name = sender.exhausted.removesuffix("_budget")
+            click.echo(
+                f"stopped: the next request might pass the day's {name} limit; raise limits.{_LIMITS[name]}, or wait for "
+                "the next day (UTC), then: migrate replay --resume",
+                err=True,
+            )
+            return HELD
+        if interrupted:
+            click.echo(
+                "interrupted; what was answered is kept. Go on with: migrate replay --resume", err=True
+            )
+            return INTERRUPTED
+        return 0
+
+    def _say(self, line: str) -> None:
+        if not self._quiet:
+            click.echo(line, err=True)
+
+
+_LIMITS = {"token": "tokens_per_day", "usd": "usd_per_day"}
+
+
+class _Meter:
+    """How much of one core this process uses."""
+
+    def __init__(self) -> None:
+        self._began, self._cpu = time.monotonic(), time.process_time()
+        self._ended: tuple[float, float] | None = None
+
+    def stop(self) -> None:
+        """What comes later does not count."""
+        self._ended = time.monotonic(), time.process_time()
+
+    def permille(self) -> int:
+        """Thousandths of a core since the beginning."""
+        now, cpu = self._ended or (time.monotonic(), time.process_time())
+        return round(1e3 * (cpu - self._cpu) / max(now - self._began, 1e-9))
+
+
+class _Interrupts:
+    """The first Ctrl-C stops sending, the second stops waiting too."""
+
+    def __init__(self, stop: asyncio.Event) -> None:
+        self._stop = stop
+        self._work: asyncio.Future[list[None]] | None = None
+        self.count = 0
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(number, self._pressed)
+
+    def _pressed(self) -> None:
+        self.count += 1
+        self._stop.set()
+        if self.count == 1:
+            click.echo("stopping: waiting for what is in flight; again to stop at once", err=True)
+        elif self._work is not None:
+            self._work.cancel()
+
+    async def watch(self, work: asyncio.Future[list[None]]) -> None:
+        """Waits for work that a second Ctrl-C cancels."""
+        self._work = work
+        try:
+            await work
+        except asyncio.CancelledError:
+            if self.count < 2:
+                raise
+
+
+async def _things(items: AsyncIterator[tuple[float, Ready]]) -> AsyncIterator[Ready]:
+    async for _, ready in items:
+        yield ready
+
+
+def _heard(told: dict[str, object], shown: panel.Shown) -> None:
+    arms = told["arms"]
+    if isinstance(arms, dict):
+        shown.arms = arms
+        shown.sender.spent(arms)
+
+
+async def _tell(link: Link, counted: Callable[[], dict[str, int]]) -> None:
+    """Counters now and then: a sender that is killed has left them behind."""
+    while True:
+        await asyncio.sleep(_COUNT_S)
+        link.send(Counted(counters=counted()))

@@ -1,0 +1,146 @@
+"""Sends when it is due: an open loop that never waits for an answer, and a closed loop of so many at once.
+
+Being late is measured, not hidden: every send is told the moment at which it was due.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+Send = Callable[[T, float], Coroutine[Any, Any, None]]
+"""(what to send, the reading of ``time.monotonic`` at which it was due). What becomes of a request is not raised."""
+
+_LOOK_S = 0.2
+"""How soon a sleeping loop notices that it should stop."""
+_BEHIND = 64
+"""Sends without a breath when behind; then answers are read, so that being late does not make it later."""
+_CHUNK = 256
+
+
+async def open_loop(
+    items: AsyncIterator[tuple[float, T]], send: Send[T], stop: asyncio.Event, *, grace: float
+) -> None:
+    """Starts a send for each (seconds from the first look, thing) when it is due, until ``stop``.
+
+    The clock starts when the first thing is at hand. Returns when every send has ended; after a stop those that have not
+    ended within ``grace`` seconds are cancelled. Raises what a send raises, after a stop.
+    """
+    running = _Running(stop)
+    start: float | None = None
+    in_a_row = 0
+    async for offset, thing in items:
+        start = time.monotonic() if start is None else start
+        due = start + offset
+        in_a_row = 0 if await _until(due, stop) else in_a_row + 1
+        if in_a_row >= _BEHIND:
+            in_a_row = 0
+            await asyncio.sleep(0)
+        if stop.is_set():
+            break
+        running.add(send(thing, due))
+    await running.ended(grace)
+
+
+async def closed_loop(
+    items: AsyncIterator[T], send: Send[T], stop: asyncio.Event, *, concurrency: int, grace: float
+) -> None:
+    """Keeps ``concurrency`` sends going: a new one begins when one has ended. Its moment is when it begins."""
+    turn = asyncio.Lock()
+
+    async def worker() -> None:
+        while not stop.is_set():
+            async with turn:
+                thing = await anext(items, None)
+            if thing is None:
+                return
+            await send(thing, time.monotonic())
+
+    running = _Running(stop)
+    for _ in range(concurrency):
+        running.add(worker())
+    await running.ended(grace)
+
+
+async def read_ahead(items: Iterable[T]) -> AsyncIterator[T]:
+    """The items of a source that may block, read in a thread a few hundred ahead of their use."""
+    source = iter(items)
+
+    def chunk() -> list[T]:
+        return list(islice(source, _CHUNK))
+
+    loop = asyncio.get_running_loop()
+    with ThreadPoolExecutor(1, thread_name_prefix="reader") as reader:
+        try:
+            waiting = loop.run_in_executor(reader, chunk)
+            while found := await waiting:
+                waiting = loop.run_in_executor(reader, chunk)
+                for item in found:
+                    yield item
+        finally:
+            await loop.run_in_executor(reader, _close, source)
+
+
+def _close(source: Iterator[object]) -> None:
+    """Ends a generator in the thread in which it ran: a database connection belongs to one."""
+    if (close := getattr(source, "close", None)) is not None:
+        close()
+
+
+async def _until(due: float, stop: asyncio.Event) -> bool:
+    """Waits for a moment, never returning before it; False when it has passed already."""
+    left = due - time.monotonic()
+    if left <= 0:
+        return False
+    while left > 0 and not stop.is_set():
+        # A timer has a grain of a millisecond and may be half of one early; the rest is passed looking at the clock.
+        await asyncio.sleep(min(left, _LOOK_S) if left > 0.0005 else 0)
+        left = due - time.monotonic()
+    return True
+
+
+class _Running:
+    """Sends that have begun; the first that raises stops the rest."""
+
+    def __init__(self, stop: asyncio.Event) -> None:
+        self._stop = stop
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._failed: BaseException | None = None
+        self._empty = asyncio.Event()
+
+    def add(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._failed = self._failed or error
+            self._stop.set()
+        if not self._tasks:
+            self._empty.set()
+
+    async def ended(self, grace: float) -> None:
+        """Waits for all; once stopped, for ``grace`` seconds."""
+        try:
+            while self._tasks and not self._stop.is_set():
+                self._empty.clear()
+                empty, stopped = (asyncio.ensure_future(one.wait()) for one in (self._empty, self._stop))
+                await asyncio.wait({empty, stopped}, return_when=asyncio.FIRST_COMPLETED)
+                empty.cancel()
+                stopped.cancel()
+            if self._tasks:
+                await asyncio.wait(set(self._tasks), timeout=grace)
+        finally:
+            late = set(self._tasks)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
+        if self._failed is not None:
+            raise self._failed

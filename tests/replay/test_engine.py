@@ -1,0 +1,144 @@
+"""The two loops: what leaves when, what waits for what, and what a stop does."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import AsyncIterator, Iterable, Iterator
+from typing import Any
+
+import pytest
+
+from replay.engine import closed_loop, open_loop, read_ahead
+
+
+async def each(items: Iterable[Any]) -> AsyncIterator[Any]:
+    for item in items:
+        yield item
+
+
+async def test_an_open_loop_never_waits_for_an_answer() -> None:
+    left: list[float] = []
+
+    async def send(_: int, due: float) -> None:
+        left.append(time.monotonic() - due)
+        await asyncio.sleep(0.5)
+
+    begun = time.monotonic()
+    await open_loop(each((n * 0.01, n) for n in range(30)), send, asyncio.Event(), grace=1)
+    assert time.monotonic() - begun < 1.5 and len(left) == 30
+    assert min(left) >= 0 and sorted(left)[15] < 0.05, "never early, and not late by what answers take"
+
+
+async def test_what_is_due_at_once_leaves_at_once() -> None:
+    left: list[float] = []
+
+    async def send(_: int, due: float) -> None:
+        left.append(time.monotonic() - due)
+
+    await open_loop(each((0.0, n) for n in range(500)), send, asyncio.Event(), grace=1)
+    assert len(left) == 500 and max(left) < 0.5
+
+
+async def test_a_closed_loop_keeps_so_many_going_and_no_more() -> None:
+    going = most = done = 0
+
+    async def send(_: int, __: float) -> None:
+        nonlocal going, most, done
+        going += 1
+        most = max(most, going)
+        await asyncio.sleep(0.005)
+        going -= 1
+        done += 1
+
+    await closed_loop(each(range(40)), send, asyncio.Event(), concurrency=4, grace=1)
+    assert (most, done) == (4, 40)
+
+
+async def test_after_a_stop_nothing_leaves_and_what_is_in_flight_may_finish() -> None:
+    stop, ended = asyncio.Event(), []
+
+    async def send(n: int, _: float) -> None:
+        if n == 3:
+            stop.set()
+        await asyncio.sleep(0.05)
+        ended.append(n)
+
+    await open_loop(each((n * 0.02, n) for n in range(1_000)), send, stop, grace=5)
+    assert ended == [0, 1, 2, 3]
+
+
+async def test_what_has_not_ended_within_the_grace_is_cancelled() -> None:
+    stop, cancelled = asyncio.Event(), []
+
+    async def send(n: int, _: float) -> None:
+        stop.set()
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            cancelled.append(n)
+            raise
+
+    begun = time.monotonic()
+    await open_loop(each([(0.0, 1)]), send, stop, grace=0.05)
+    assert cancelled == [1] and time.monotonic() - begun < 2
+
+
+@pytest.mark.parametrize("closed", [True, False])
+async def test_a_bug_of_ours_is_raised_and_stops_the_rest(closed: bool) -> None:
+    stop, sent = asyncio.Event(), []
+
+    async def send(n: Any, _: float) -> None:
+        sent.append(n)
+        await asyncio.sleep(0.01)
+        raise ZeroDivisionError
+
+    if closed:
+        loop = closed_loop(each(range(50)), send, stop, concurrency=2, grace=1)
+    else:
+        loop = open_loop(each((n * 0.02, n) for n in range(50)), send, stop, grace=1)
+    with pytest.raises(ZeroDivisionError):
+        await loop
+    assert len(sent) < 10
+
+
+async def test_a_source_that_blocks_does_not_hold_up_the_loop_and_ends_in_its_own_thread() -> None:
+    threads: list[int] = []
+
+    def slow() -> Iterator[int]:
+        try:
+            for n in range(600):
+                if n % 256 == 0:
+                    time.sleep(0.1)
+                yield n
+        finally:
+            threads.append(threading.get_ident())
+
+    ticks = 0
+
+    async def tick() -> None:
+        nonlocal ticks
+        while True:
+            await asyncio.sleep(0.01)
+            ticks += 1
+
+    ticking = asyncio.create_task(tick())
+    assert [n async for n in read_ahead(slow())] == list(range(600))
+    ticking.cancel()
+    assert ticks >= 5 and threads != [threading.get_ident()]
+
+
+async def test_leaving_early_closes_the_source() -> None:
+    closed: list[bool] = []
+
+    def source() -> Iterator[int]:
+        try:
+            yield from range(10_000)
+        finally:
+            closed.append(True)
+
+    items = read_ahead(source())
+    assert await anext(items) == 0
+    await items.aclose()  # type: ignore[attr-defined]
+    assert closed == [True]
