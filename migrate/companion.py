@@ -1,0 +1,163 @@
+"""The mirror process seen from a thread of an application, which may wait for it; the application never does.
+
+It is the gateway's mirror process, without a candidate: it decodes, redacts and stores with an interpreter of its own, so that
+none of that holds up the application's. Nothing here installs a signal handler, needs an event loop or writes to the terminal.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from multiprocessing import spawn
+from typing import Any
+
+import orjson
+
+from migrate.channel import Control, Frames, Message, MirrorStatus, encode, status
+from migrate.config import Config
+
+_NICENESS = 10
+"""The application has the processor first."""
+_BOOT = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv.pop(1)); "
+    "from migrate.mirror.__main__ import main; sys.exit(main())"
+)
+"""The modules of the application, whatever it did to its path, and none from the folder it happens to stand in."""
+_SILENT = getattr(socket, "MSG_NOSIGNAL", 0)
+"""A process that is gone is an error here, also where the application lets SIGPIPE kill."""
+_LOOK_S = 0.1
+
+
+class Companion:
+    """One mirror process for one run of kind ``capture``. After it ended, ``start`` begins another one for the same run.
+
+    ``salt``: the redaction's secret in hexadecimal. ``folder``: where a relative
+    store stands; ``None`` is where the application stands.
+    """
+
+    def __init__(self, config: Config, *, salt: str, folder: str | None) -> None:
+        self._config, self._salt, self._folder = config, salt, folder
+        self._process: subprocess.Popen[bytes] | None = None
+        self._socket: socket.socket | None = None
+        self._frames = Frames(status)
+        self._said = b""
+        self.run: str | None = None
+        """The run's id; ``None`` until the store has been opened."""
+        self.ready = False
+        self.status: dict[str, Any] = {}
+
+    @property
+    def started(self) -> bool:
+        """Whether there is a process, be it ready or not."""
+        return self._socket is not None
+
+    def start(self) -> None:
+        """Starts the process; ``listen`` tells when it is ready. Raises OSError."""
+        ours, theirs = socket.socketpair()
+        inlet, outlet = socket.socketpair()
+        python = os.fsdecode(spawn.get_executable() or sys.executable)
+        command = (python, "-P", "-c", _BOOT, json.dumps(sys.path), "--fd", str(theirs.fileno()))
+        with theirs, outlet, inlet:
+            try:
+                self._process = subprocess.Popen(
+                    command,
+                    stdin=outlet.fileno(),
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.PIPE,
+                    pass_fds=(theirs.fileno(),),
+                    start_new_session=True,
+                    cwd=self._folder,
+                )
+                inlet.sendall(self._initial(), _SILENT)
+            except BaseException:
+                ours.close()
+                raise
+        with contextlib.suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, self._process.pid, _NICENESS)
+        ours.setblocking(False)
+        if self._process.stderr is not None:
+            os.set_blocking(self._process.stderr.fileno(), False)
+        self._socket, self._frames, self._said = ours, Frames(status), b""
+
+    def _initial(self) -> bytes:
+        config = self._config.model_dump(mode="json", by_alias=True)
+        return orjson.dumps({"config": config, "kind": "capture", "run": self.run, "salt": self._salt})
+
+    def listen(self) -> str | None:
+        """Takes what the process has said since. Returns its last words when it is gone, else ``None``."""
+        if self._process is None or self._socket is None:
+            return None
+        self._hear(self._process)
+        try:
+            while data := self._socket.recv(2**16):
+                for told in self._frames.feed(data):
+                    self._told(told)
+        except (BlockingIOError, InterruptedError):
+            if self._process.poll() is None:
+                return None
+        except (ConnectionError, ValueError):
+            pass
+        return self._gone(self._process)
+
+    def _told(self, told: MirrorStatus) -> None:
+        self.status = told.values
+        if told.values.get("ready"):
+            self.ready, self.run = True, str(told.values["run"])
+
+    def _hear(self, process: subprocess.Popen[bytes]) -> None:
+        with contextlib.suppress(BlockingIOError):
+            while process.stderr is not None and (data := os.read(process.stderr.fileno(), 2**12)):
+                self._said = (self._said + data)[-(2**12) :]
+
+    def _gone(self, process: subprocess.Popen[bytes]) -> str:
+        self._close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(1.0)
+        self._hear(process)
+        if process.stderr is not None:
+            process.stderr.close()
+        lines = self._said.decode(errors="replace").strip().splitlines()
+        return lines[-1].removeprefix("migrate: ") if lines else f"it ended with code {process.returncode}"
+
+    def _close(self) -> None:
+        self.ready = False
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+    def send(self, message: Message, *, patient: Callable[[], bool]) -> bool:
+        """Hands a message over, waiting as long as ``patient`` says so. False when it did not arrive whole; no other will."""
+        frame = memoryview(encode(message))
+        while frame and self._socket is not None:
+            try:
+                frame = frame[self._socket.send(frame, _SILENT) :]
+            except (BlockingIOError, InterruptedError):
+                select.select((), (self._socket,), (), _LOOK_S)
+                if not patient():
+                    self._close()
+            except OSError:
+                self._close()
+        return self._socket is not None
+
+    def finish(self, deadline: float) -> str | None:
+        """Lets the process write what it has and end. Returns ``None`` when everything is in the store, else why not.
+
+        At ``deadline``, a reading of the monotonic clock, it is left to itself: it goes on writing when we are gone.
+        """
+        process = self._process
+        if process is None:
+            return None
+        self.send(Control(stop=True), patient=lambda: time.monotonic() < deadline)
+        try:
+            code = process.wait(max(0.0, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            return "it is still writing"
+        words = self._gone(process)
+        return words if code else None
