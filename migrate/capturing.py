@@ -101,7 +101,10 @@ class Capture:
         self._deadline = time.monotonic() + within
         self._stopping.set()
         self._thread.join(within)
-        return self._stored and not self._thread.is_alive()
+        if self._thread.is_alive():
+            log.warning("recorded model calls are still being written to %s", self._settings.store)
+            return False
+        return self._stored
 
     def _run(self) -> None:
         try:
@@ -110,9 +113,10 @@ class Capture:
                 self._turn(hand)
             for passing in (*self._open, *self._begun):
                 passing.end(Ending.CLIENT_LEFT)  # nobody reads on, or nobody will see it
+            hand.hurry()
             while self._turn(hand) and self._patient() and not hand.failed:
                 time.sleep(_TURN_S / 10)
-            self._stored = hand.finish(self._deadline, left=len(self._open))
+            self._stored = hand.finish(left=len(self._open))
         except Exception:  # whatever it is, it is ours, and no caller's
             log.exception("model calls of this process are no longer recorded")
             self._stored = False
@@ -153,7 +157,7 @@ class _Hand:
         self._next_start = self._next_count = 0.0
         self._counted: dict[str, int] = {}
         self.failed = False
-        """Whether the companion's last start came to nothing."""
+        """Whether there is no companion, and none on its way."""
 
     @property
     def ready(self) -> bool:
@@ -170,6 +174,10 @@ class _Hand:
             self._down(words, now)
         elif self._companion.ready:
             self._going_on(now)
+
+    def hurry(self) -> None:
+        """The end is near: where there is no companion, one is tried at once, and no other after that."""
+        self._next_start, self.failed = 0.0, False
 
     def refused(self, outcome: str) -> None:
         """A call that was not recorded."""
@@ -203,20 +211,21 @@ class _Hand:
         at, ending, detail = passing.over
         ticket.end(at, ending if passing.kept else Ending.OVERSIZE, detail)
 
-    def finish(self, deadline: float, *, left: int) -> bool:
+    def finish(self, *, left: int) -> bool:
         """Lets the companion end. ``left``: calls that it never got. Returns whether everything is in the store."""
         self._count()
-        words = self._companion.finish(deadline)
+        words = self._companion.finish(patient=self._patient)
         if left:
             log.warning("%d recorded model calls were not stored in %s", left, self._store)
         if words is not None:
             log.warning("recorded model calls may be missing from %s: %s", self._store, words)
-        return words is None and not left
+        return words is None and not left and not self.failed
 
     def _send(self, message: Message) -> str | None:
         return None if self._companion.send(message, patient=self._patient) else "mirror_down"
 
     def _start(self, now: float) -> None:
+        self.failed = False
         try:
             self._companion.start()
         except OSError as error:
@@ -231,7 +240,7 @@ class _Hand:
         self._pause = min(2 * self._pause, _PAUSE_S[1])
 
     def _going_on(self, now: float) -> None:
-        self.failed, self._pause = False, _PAUSE_S[0]
+        self._pause = _PAUSE_S[0]
         self._said.discard("down")
         if error := (self._companion.status.get("store") or {}).get("error"):
             self._say("store", f"{self._store} takes no recordings at the moment: {error}")

@@ -13,7 +13,6 @@ import select
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from multiprocessing import spawn
 from typing import Any
@@ -118,6 +117,7 @@ class Companion:
 
     def _gone(self, process: subprocess.Popen[bytes]) -> str:
         self._close()
+        self._process = None
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(1.0)
         self._hear(process)
@@ -146,18 +146,15 @@ class Companion:
                 self._close()
         return self._socket is not None
 
-    def finish(self, deadline: float) -> str | None:
-        """Lets the process write what it has and end. Returns ``None`` when everything is in the store, else why not.
+    def finish(self, *, patient: Callable[[], bool]) -> str | None:
+        """Lets the process write what it has, and waits for its end. Returns ``None`` when all is in the store, else why not.
 
-        At ``deadline``, a reading of the monotonic clock, it is left to itself: it goes on writing when we are gone.
+        It takes as long as it takes: when the application ends before, the process goes on.
         """
         process = self._process
         if process is None:
             return None
-        self.send(Control(stop=True), patient=lambda: time.monotonic() < deadline)
-        try:
-            code = process.wait(max(0.0, deadline - time.monotonic()))
-        except subprocess.TimeoutExpired:
-            return "it is still writing"
+        self.send(Control(stop=True), patient=patient)
+        code = process.wait()
         words = self._gone(process)
         return words if code else None
