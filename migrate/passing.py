@@ -84,27 +84,27 @@ class Passing:
 
     def fits(self, size: int) -> bool:
         """Whether there is room for so many bytes more, which are then taken."""
+        if size > self._spare:
+            pages = self._room.take(size - self._spare)
+            if pages is None:
+                return False
+            self._pages += pages
+            self._spare += pages * _PAGE
         self._spare -= size
-        if self._spare >= 0:
-            return True
-        pages = self._room.take(-self._spare)
-        if pages is None:
-            return False
-        self._pages += pages
-        self._spare += pages * _PAGE
         return True
 
     def feed(self, data: bytes) -> None:
         """A piece of the answer's body arrived."""
         at = time.monotonic()
-        if not self.kept:
+        if not self.kept or self.over is not None:
             return
         self._left -= len(data)
         if self._left >= 0 and self.fits(len(data) + _BESIDE):
             self.chunks.append((at, data))
         else:
             self.kept = False
-            self.chunks.clear()
+            self.chunks = []
+            self._keep_pages(-(-len(self.body) // _PAGE))
 
     def end(self, ending: Ending, detail: str = "") -> None:
         """It is over; the first to say how is right."""
@@ -113,6 +113,9 @@ class Passing:
 
     def forget(self) -> None:
         """Its memory is free again."""
-        pages, self._pages = self._pages, 0
         self.body, self.chunks = b"", []
-        self._room.give(pages)
+        self._keep_pages(0)
+
+    def _keep_pages(self, wanted: int) -> None:
+        given, self._pages, self._spare = self._pages - wanted, wanted, 0
+        self._room.give(given)
