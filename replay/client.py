@@ -1,18 +1,24 @@
-"""The sending edge: one call of a backend, every outcome as a recording. aiohttp underneath.
+"""The sending edge: one call of a backend, every outcome as a recording.
 
-Shared by the mirror and by replay. The clock is ``time.monotonic``. A recording's ``sent_at`` is the moment at which the head
-of the request was handed to the socket: waiting for a connection, or making one, is not part of a latency.
+Shared by the mirror and by replay. The clock is ``time.monotonic``. aiohttp's connector makes connections (TLS, names, happy
+eyeballs, pooling) and its parser reads answers. A session on top would wake a task for every chunk and time it by when that
+task ran; here a chunk is timed as the socket is read, and the caller wakes up once, when the answer is over.
 """
 
 from __future__ import annotations
 
 import asyncio
-import time
+import functools
+import re
 from dataclasses import dataclass, replace
-from types import SimpleNamespace
-from typing import Any, Self
+from time import monotonic
+from typing import Any, Self, cast
 
 import aiohttp
+from aiohttp.client_proto import ResponseHandler
+from aiohttp.client_reqrep import ClientRequest
+from aiohttp.http import RawResponseMessage
+from aiohttp.streams import StreamReader
 from yarl import URL
 
 from replay.exchange import Ending, Headers, Recording
@@ -24,6 +30,12 @@ _RACE_S = 0.25
 """A reset within this time, a few round trips, says that an idle connection had been closed before our request was read."""
 _LINGER_S = 1.0
 """A server may leave the socket open after ``[DONE]``; the answer is whole by then."""
+_READ = 2**20
+"""Bytes that may lie parsed and untaken, several times what one read of a socket brings."""
+_HEAD = 2**16
+_DONE = (b"[DONE]\n\n", b"[DONE]\r\n\r\n")
+_UNCLEAN = re.compile(r"[\r\n\0]")
+_BLANK = re.compile(r"[\0-\x20\x7f]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,20 +56,10 @@ class Client:
     """Connections to backends. Use it as an async context manager; ``send`` may run any number of times at once."""
 
     def __init__(self) -> None:
-        trace = aiohttp.TraceConfig()
-        trace.on_request_headers_sent.append(_on_sent)
-        trace.on_connection_reuseconn.append(_on_reuse)
-        trace.on_connection_create_start.append(_on_connecting)
-        trace.on_connection_create_end.append(_on_connected)
-        self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEEP_ALIVE_S, ttl_dns_cache=30),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            auto_decompress=False,
-            trust_env=False,
-            skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding"),
-            trace_configs=[trace],
-            read_bufsize=2**18,
-        )
+        loop = asyncio.get_running_loop()
+        self._connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=_KEEP_ALIVE_S, ttl_dns_cache=30)
+        self._connector._factory = cast("Any", functools.partial(_Wire, loop))  # noqa: SLF001 - aiohttp has no public way
+        self._places: dict[str, ClientRequest] = {}
         self.idle_resets = 0
         """Idle connections that a server closed under us before it answered anything; sent again on a new one."""
 
@@ -65,7 +67,7 @@ class Client:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self._session.close()
+        await self._connector.close()
 
     async def send(self, call: Call) -> Recording:
         """Sends a call and reads its answer to the end. Whatever fails is in the recording; only cancellation raises."""
@@ -77,111 +79,245 @@ class Client:
 
     async def _attempt(self, call: Call) -> tuple[Recording, bool]:
         """The recording, and whether it only shows that a kept-alive connection had been closed under us."""
-        mark = SimpleNamespace(sent_at=None, reused=False, connecting=None, connect_s=None)
-        start = time.monotonic()
-        read = _Read(call)
-        ending, detail = Ending.COMPLETE, ""
+        start = monotonic()
         try:
-            await read.run(self._session, mark)
-        except TimeoutError as error:
-            ending, detail = _timed_out(error, call)
+            origin, host, target = _place(call.url)
+            request = _request(call, host, target)
+            connection = await self._connect(origin, call.connect)
+        except TimeoutError:
+            return _unsent(start, f"no connection within {call.connect:g} s"), False
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            ending, detail = _broken(error)
-        recorder = read.recorder(start if mark.sent_at is None else mark.sent_at)
-        recording = recorder.end(time.monotonic(), ending, detail)
-        if mark.connect_s is not None:
-            recording = replace(recording, connect_s=mark.connect_s)
-        stale = mark.reused and ending is Ending.RESET and recording.status is None
+            return _unsent(start, _words(error)), False
+        wire = cast("_Wire", connection.protocol)
+        wire.calls += 1
+        answer = _Answer(wire, call)
+        try:
+            answer.ask(request)
+            await answer.over
+        except asyncio.CancelledError:
+            wire.answer = None
+            wire.abort()
+            raise
+        finally:
+            answer.rest()
+            wire.answer = None
+            (connection.release if answer.whole else connection.close)()
+        recording = answer.recording()
+        if wire.calls == 1:
+            return replace(recording, connect_s=answer.sent_at - start), False
+        stale = recording.ending is Ending.RESET and recording.status is None
         return recording, stale and recording.ended_at - recording.sent_at < _RACE_S
 
+    async def _connect(self, origin: str, within: float) -> Any:
+        place = self._places.get(origin)
+        if place is None:
+            place = self._places[origin] = ClientRequest("GET", URL(origin), loop=asyncio.get_running_loop())
+        async with asyncio.timeout(within):  # the resolver has no limit of its own
+            return await self._connector.connect(place, [], _NO_TIMEOUT)
 
-class _Read:
-    """One attempt in progress: what has arrived so far."""
 
-    def __init__(self, call: Call) -> None:
-        self._call = call
+class _Wire(ResponseHandler):
+    """aiohttp's protocol, handing on what it reads at once instead of waking somebody up for it."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(loop)
+        self.calls = 0
+        self.answer: _Answer | None = None
+
+    def data_received(self, data: bytes) -> None:
+        """What comes when nobody asked is nobody's answer (RFC 9112, section 9.2): the connection is given up."""
+        answer = self.answer
+        if answer is None:
+            self.close()
+            return
+        answer.read_at = monotonic()
+        super().data_received(data)
+        answer.take()
+
+    def feed_data(self, data: tuple[RawResponseMessage, StreamReader], size: int = 0) -> None:
+        """The parser has read a head."""
+        if self.answer is not None:
+            self.answer.head(*data)
+
+    def set_exception(self, exc: BaseException, exc_cause: BaseException | None = None) -> None:
+        """The connection broke, or what came is not HTTP."""
+        super().set_exception(exc, exc if exc_cause is None else exc_cause)
+        if self.answer is not None:
+            self.answer.take()  # a body without a length ends with its connection
+            self.answer.broke(exc)
+
+    def resume_reading(self, resume_parser: bool = True) -> None:
+        """Asked for at every read, paused or not; we read everything at once, so that it never has to pause."""
+        if self._reading_paused:
+            super().resume_reading(resume_parser)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """Also ends a body that the parser gave up on in silence."""
+        answer = self.answer
+        super().connection_lost(exc)
+        if answer is not None:
+            answer.take()
+            answer.broke(exc or aiohttp.ClientPayloadError("the body is malformed"))
+
+
+class _Answer:
+    """One answer in progress. It is ``over`` exactly once."""
+
+    __slots__ = (
+        "_call",
+        "_chunks",
+        "_detail",
+        "_ended_at",
+        "_ending",
+        "_head",
+        "_left",
+        "_payload",
+        "_said_done",
+        "_timers",
+        "_wire",
+        "over",
+        "read_at",
+        "sent_at",
+        "whole",
+    )
+
+    def __init__(self, wire: _Wire, call: Call) -> None:
+        self._wire, self._call = wire, call
         self._head: tuple[float, int, Headers] | None = None
+        self._payload: StreamReader | None = None
         self._chunks: list[tuple[float, bytes]] = []
+        self._left = call.max_answer
+        self._said_done = False
+        self._ending, self._detail, self._ended_at = Ending.COMPLETE, "", 0.0
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self.over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.read_at = self.sent_at = 0.0
+        self.whole = False
+        """The answer was read to its end and the connection can serve another call."""
 
-    async def run(self, session: aiohttp.ClientSession, mark: SimpleNamespace) -> None:
-        call = self._call
-        timeout = aiohttp.ClientTimeout(
-            total=call.total, sock_connect=call.connect, sock_read=call.first_byte
+    def ask(self, request: bytes) -> None:
+        """Hands the request to the socket and starts the clocks."""
+        wire, call = self._wire, self._call
+        wire.answer = self
+        wire.set_response_params(
+            skip_payload=call.method == "HEAD",
+            read_until_eof=True,
+            auto_decompress=False,
+            read_bufsize=_READ,
+            max_line_size=_HEAD,
+            max_field_size=_HEAD,
+            max_headers=1024,
         )
-        request = session.request(
-            call.method,
-            URL(call.url, encoded=True),
-            data=call.body or None,
-            headers=call.headers,
-            timeout=timeout,
-            allow_redirects=False,
-            trace_request_ctx=mark,
+        transport = wire.transport
+        self.sent_at = self.read_at = monotonic()
+        if transport is None:
+            self.broke(aiohttp.ServerDisconnectedError())
+            return
+        transport.write(request)
+        later = asyncio.get_running_loop().call_later
+        self._timers["gap"] = later(call.first_byte, self._silent)
+        self._timers["total"] = later(
+            call.total, self._end, Ending.TIMEOUT, f"not complete within {call.total:g} s"
         )
-        async with request as response:
-            headers = tuple(
-                (name.decode("latin-1"), value.decode("latin-1")) for name, value in response.raw_headers
-            )
-            self._head = (time.monotonic(), response.status, headers)
-            await self._body(response)
 
-    async def _body(self, response: aiohttp.ClientResponse) -> None:
-        left = self._call.max_answer
-        async for data in response.content.iter_any():
-            self._chunks.append((time.monotonic(), data))
-            left -= len(data)
-            if left < 0:
-                response.close()
-                return
-            if data.endswith((b"[DONE]\n\n", b"[DONE]\r\n\r\n")):
-                await _linger(response)
-                return
+    def head(self, message: RawResponseMessage, payload: StreamReader) -> None:
+        """A head arrived; 1xx are not the answer's."""
+        if message.code < 200 and message.code != 101:
+            return
+        if self._head is not None:
+            self._wire.force_close()  # a second answer to one request
+            return
+        headers = tuple(
+            (name.decode("latin-1"), value.decode("latin-1")) for name, value in message.raw_headers
+        )
+        self._head = (self.read_at, message.code, headers)
+        self._payload = payload
 
-    def recorder(self, sent_at: float) -> Recorder:
-        recorder = Recorder(sent_at, limit=self._call.max_answer)
+    def take(self) -> None:
+        """Whatever of the body has been parsed by now."""
+        payload = self._payload
+        if payload is None or self.over.done():
+            return
+        if (error := payload.exception()) is not None:
+            self.broke(error)
+            return
+        if data := payload.read_nowait():
+            self._chunks.append((self.read_at, data))
+            self._left -= len(data)
+            if self._left < 0:
+                self._end(Ending.OVERSIZE)
+                return
+            if data.endswith(_DONE) and not payload.is_eof():
+                self._said_done = True
+                self._timers["linger"] = asyncio.get_running_loop().call_later(
+                    _LINGER_S, self._end, Ending.COMPLETE
+                )
+        if payload.is_eof():
+            self.whole = not self._wire.should_close
+            self._end(Ending.COMPLETE)
+
+    def broke(self, error: BaseException) -> None:
+        """The connection ended. An answer that had said that it was done is whole all the same."""
+        self._end(*((Ending.COMPLETE, "") if self._said_done else (Ending.RESET, _words(error))))
+
+    def rest(self) -> None:
+        """Stops the clocks."""
+        for timer in self._timers.values():
+            timer.cancel()
+
+    def recording(self) -> Recording:
+        """What was seen, once it is over."""
+        recorder = Recorder(self.sent_at, limit=self._call.max_answer)
         if self._head is not None:
             recorder.head(*self._head)
         for at, data in self._chunks:
             recorder.feed(at, data)
-        return recorder
+        return recorder.end(self._ended_at, self._ending, self._detail)
+
+    def _end(self, ending: Ending, detail: str = "") -> None:
+        if not self.over.done():
+            self._ending, self._detail, self._ended_at = ending, detail, monotonic()
+            self.over.set_result(None)
+
+    def _silent(self) -> None:
+        """One timer an answer, not one a chunk: it looks when something last came, and sleeps again for the rest."""
+        left = self.read_at + self._call.first_byte - monotonic()
+        if left <= 0:
+            self._end(Ending.TIMEOUT, f"no byte for {self._call.first_byte:g} s")
+        else:
+            self._timers["gap"] = asyncio.get_running_loop().call_later(left, self._silent)
 
 
-async def _linger(response: aiohttp.ClientResponse) -> None:
-    """Reads the closing bytes of a finished stream, so that the connection can be used again; gives up soon."""
-    try:
-        async with asyncio.timeout(_LINGER_S):
-            async for _ in response.content.iter_any():
-                pass
-    except (TimeoutError, aiohttp.ClientError, OSError):
-        response.close()
+_NO_TIMEOUT = aiohttp.ClientTimeout(total=None)
 
 
-def _timed_out(error: TimeoutError, call: Call) -> tuple[Ending, str]:
-    if isinstance(error, aiohttp.ConnectionTimeoutError):
-        return Ending.CONNECT_FAILED, f"no connection within {call.connect:g} s"
-    if isinstance(error, aiohttp.SocketTimeoutError):
-        return Ending.TIMEOUT, f"no byte for {call.first_byte:g} s"
-    return Ending.TIMEOUT, f"not complete within {call.total:g} s"
+@functools.lru_cache(maxsize=1024)
+def _place(url: str) -> tuple[str, str, str]:
+    """Origin, Host header and request target of an address. Raises ValueError when it is none."""
+    parsed = URL(url, encoded=True)
+    if parsed.scheme not in ("http", "https") or not parsed.host:
+        raise ValueError(f"{url[:200]!r} is no http address")
+    target = parsed.raw_path_qs
+    if _BLANK.search(target):
+        raise ValueError(f"{target[:200]!r} cannot be asked for")
+    return str(parsed.origin()), parsed.host_port_subcomponent or "", target
 
 
-def _broken(error: Exception) -> tuple[Ending, str]:
-    words = f"{type(error).__name__}: {error}"[:300]
-    if isinstance(error, aiohttp.ClientConnectorError | aiohttp.InvalidURL):
-        return Ending.CONNECT_FAILED, words
-    return Ending.RESET, words
+def _request(call: Call, host: str, target: str) -> bytes:
+    """The request as it goes on the wire. Raises ValueError for a header that would break out of its line."""
+    lines = [f"{call.method} {target} HTTP/1.1", f"Host: {host}"]
+    for name, value in call.headers:
+        if _UNCLEAN.search(name) or _UNCLEAN.search(value):
+            raise ValueError(f"the header {name[:50]!r} holds a line break")
+        lines.append(f"{name}: {value}")
+    if call.body:
+        lines.append(f"Content-Length: {len(call.body)}")
+    return "\r\n".join((*lines, "\r\n")).encode("utf-8", "surrogateescape") + call.body
 
 
-async def _on_sent(_: aiohttp.ClientSession, context: SimpleNamespace, __: Any) -> None:
-    context.trace_request_ctx.sent_at = time.monotonic()
+def _unsent(start: float, detail: str) -> Recording:
+    return Recorder(start, limit=0).end(monotonic(), Ending.CONNECT_FAILED, detail)
 
 
-async def _on_reuse(_: aiohttp.ClientSession, context: SimpleNamespace, __: Any) -> None:
-    context.trace_request_ctx.reused = True
-
-
-async def _on_connecting(_: aiohttp.ClientSession, context: SimpleNamespace, __: Any) -> None:
-    context.trace_request_ctx.connecting = time.monotonic()
-
-
-async def _on_connected(_: aiohttp.ClientSession, context: SimpleNamespace, __: Any) -> None:
-    mark = context.trace_request_ctx
-    mark.connect_s = time.monotonic() - mark.connecting
+def _words(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"[:300]

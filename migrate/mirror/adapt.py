@@ -64,4 +64,7 @@ def model_names(baseline: Backend, candidate: Backend) -> dict[str, str]:
 
 
 def _headers(headers: Headers) -> Headers:
-    return tuple((name, value) for name, value in headers if name.lower() in _FORWARDED)
+    """What goes along. A log rarely has headers, and a server refuses JSON that does not say that it is."""
+    kept = tuple((name, value) for name, value in headers if name.lower() in _FORWARDED)
+    typed = any(name.lower() == "content-type" for name, _ in kept)
+    return kept if typed else (("Content-Type", "application/json"), *kept)

@@ -28,11 +28,14 @@ async def send_with_retries(
     Waits as long as Retry-After asks, at most ``policy.longest_wait``. Returns the last recording and the failures of the
     attempts before it.
     """
+    first = await _attempt(send)
+    if first[1] is None or not first[1].retryable:
+        return first[0], ()  # by far the most: they pay nothing for the machinery below
     earlier: list[Failure] = []
+    known = [first]
 
     async def attempt() -> Attempt:
-        recording = await send()
-        return recording, classify(recording, now=time.time())
+        return known.pop() if known else await _attempt(send)
 
     def note(state: RetryCallState) -> None:
         if (failure := _result(state)[1]) is not None:
@@ -47,6 +50,11 @@ async def send_with_retries(
     )
     last: Attempt = await retrying(attempt)
     return last[0], tuple(earlier)
+
+
+async def _attempt(send: Callable[[], Awaitable[Recording]]) -> Attempt:
+    recording = await send()
+    return recording, classify(recording, now=time.time())
 
 
 _jitter = wait_random_exponential(multiplier=0.5, max=10)

@@ -35,8 +35,9 @@ from replay.histogram import Histogram
 
 _STATUS_S = 0.25
 _FLUSH_S = 60.0
-_NICENESS = 5
-"""Sending on time comes first."""
+_NICENESS = 10
+"""Sending on time comes first. It has to stay in the sender's session: to the scheduler another one is another customer, who
+gets as much of a processor whatever its niceness."""
 
 log = logging.getLogger(__name__)
 

@@ -19,7 +19,7 @@ from migrate.errors import MigrateError
 from replay.exchange import Arm, Failure, Recording, Request
 
 _LENGTH = struct.Struct("!I")
-_ROOM = 64 * 2**20
+_ROOM = 256 * 2**20
 """Bytes that may wait for the keeper; beyond them sending waits, which counts as being late."""
 _END_S = 90.0
 
@@ -115,6 +115,7 @@ class Link:
         self, initial: dict[str, Any], heard: Callable[[dict[str, Any]], None], lost: Callable[[], None]
     ) -> None:
         self._initial, self._heard, self._gone = initial, heard, lost
+        self._first = asyncio.Event()
         self._process: Process | None = None
         self._transport: asyncio.Transport | None = None
         self._protocol: _Protocol | None = None
@@ -125,21 +126,30 @@ class Link:
         return self._protocol is None or self._protocol.lost
 
     async def start(self) -> None:
-        """Starts the process; it opens the store on its own time."""
+        """Starts the process and waits until it has opened the store: what begins meanwhile would begin late."""
         ours, theirs = socket.socketpair()
         with theirs:
             command = (sys.executable, "-m", "migrate.replaying.keeper", "--fd", str(theirs.fileno()))
             self._process = await asyncio.create_subprocess_exec(
-                *command, stdin=PIPE, stderr=PIPE, pass_fds=(theirs.fileno(),), start_new_session=True
+                *command, stdin=PIPE, stderr=PIPE, pass_fds=(theirs.fileno(),)
             )
         assert self._process.stdin is not None  # noqa: S101 - it was asked for
         self._process.stdin.write(orjson.dumps(self._initial))
         self._process.stdin.close()
         loop = asyncio.get_running_loop()
         transport, self._protocol = await loop.create_unix_connection(
-            lambda: _Protocol(lambda told: self._heard(told.values), self._gone), sock=ours
+            lambda: _Protocol(self._told, self._lost), sock=ours
         )
         self._transport = transport
+        await self._first.wait()
+
+    def _told(self, told: MirrorStatus) -> None:
+        self._first.set()
+        self._heard(told.values)
+
+    def _lost(self) -> None:
+        self._first.set()
+        self._gone()
 
     def send(self, told: Message) -> None:
         """Hands a message over at once."""

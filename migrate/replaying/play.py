@@ -72,8 +72,7 @@ class Play:
             shown = panel.Shown(total=self._total(), sender=sender, named=self._plan.arms)
             await link.start()
             self._say(f"replaying run {self._plan.source} into run {self._run}{self._already()}")
-            gc.collect()
-            gc.freeze()
+            _settle()
             meter = _Meter()
             watching = [sender.watch(), _tell(link, lambda: self._counted(sender, sides, meter))]
             if not self._quiet:
@@ -223,6 +222,13 @@ class _Interrupts:
         except asyncio.CancelledError:
             if self.count < 2:
                 raise
+
+
+def _settle() -> None:
+    """What is here stays, and is not looked through again: a full collection takes tens of milliseconds."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 100)
 
 
 async def _things(items: AsyncIterator[tuple[float, Ready]]) -> AsyncIterator[Ready]:
