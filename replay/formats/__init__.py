@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from replay.formats import (
     bedrock,
@@ -33,7 +33,7 @@ from replay.formats import (
 from replay.formats.record import Item, Record
 from replay.formats.sources import Source
 
-__all__ = ["FORMATS", "Undetected", "detect", "groups", "read", "sources_of"]
+__all__ = ["FORMATS", "Undetected", "detect", "groups", "read", "read_lines", "sources_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +49,8 @@ class Format:
     """By the beginning of what is neither."""
     joined: bool = False
     """Whether one call may be spread over several files."""
+    by_line: bool = False
+    """Whether every line is a call of its own, so that lines can be read apart from their file."""
 
 
 FORMATS: dict[str, Format] = {
@@ -64,7 +66,7 @@ FORMATS: dict[str, Format] = {
     "har": Format(read=har.read, matches=har.matches),
     "otlp": Format(read=otlp.read, matches=otlp.matches, joined=True),
     "bedrock": Format(read=bedrock.read, matches=bedrock.matches),
-    "litellm-payload": Format(read=litellm_payload.read, matches=litellm_payload.matches),
+    "litellm-payload": Format(read=litellm_payload.read, matches=litellm_payload.matches, by_line=True),
     "litellm-spendlogs": Format(
         read=litellm_spendlogs.read, matches=litellm_spendlogs.matches, columns=litellm_spendlogs.columns
     ),
@@ -77,11 +79,11 @@ FORMATS: dict[str, Format] = {
     "cloudflare": Format(read=cloudflare.read, matches=cloudflare.matches),
     "mlflow": Format(read=mlflow.read, matches=mlflow.matches),
     "phoenix": Format(read=phoenix.read, matches=phoenix.matches),
-    "access-log": Format(read=timing.read_access_log, matches=timing.is_access_log),
-    "mooncake": Format(read=timing.read_mooncake, matches=timing.is_mooncake),
+    "access-log": Format(read=timing.read_access_log, matches=timing.is_access_log, by_line=True),
+    "mooncake": Format(read=timing.read_mooncake, matches=timing.is_mooncake, by_line=True),
     "azure-trace": Format(read=timing.read_azure, columns=timing.AZURE.issubset),
     "burstgpt": Format(read=timing.read_burstgpt, columns=timing.BURSTGPT.issubset),
-    "chat-jsonl": Format(read=chat_jsonl.read, matches=chat_jsonl.matches),
+    "chat-jsonl": Format(read=chat_jsonl.read, matches=chat_jsonl.matches, by_line=True),
 }
 """In the order in which they are asked; ``chat-jsonl`` only when nothing else fits."""
 
@@ -124,6 +126,21 @@ def read(sources: Sequence[Source], name: str, zone: tzinfo = UTC) -> Iterator[I
     """The records and skips of sources that belong together, in one pass. ``zone``: of times that name none."""
     items = FORMATS[name].read(sources)
     return items if zone is UTC else (_moved(item, zone) for item in items)
+
+
+def read_lines(lines: Iterable[tuple[int, Any]], name: str, zone: tzinfo = UTC) -> Iterator[Item]:
+    """The records and skips of some lines, as ``Source.lines`` gave them, of a format that is read by line."""
+    return read([cast("Source", _Lines(lines))], name, zone)
+
+
+@dataclass(frozen=True, slots=True)
+class _Lines:
+    """A source of which only lines are asked."""
+
+    taken: Iterable[tuple[int, Any]]
+
+    def lines(self) -> Iterator[tuple[int, Any]]:
+        return iter(self.taken)
 
 
 def _moved(item: Item, zone: tzinfo) -> Item:

@@ -84,8 +84,8 @@ def listed(value: Any) -> list[Any]:
 
 def count(value: Any) -> int | None:
     """A number of tokens; 0 means that the source does not know."""
-    if isinstance(value, str) and value.isascii() and value.strip().isdecimal() and len(value) < 20:
-        value = int(value)
+    if isinstance(value, str) and _DIGITS.fullmatch(value.strip()):
+        value = int(float(value.strip()))
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 2**53 else None
 
 
@@ -105,10 +105,16 @@ def number(value: Any) -> float | None:
     return found if math.isfinite(found) else None
 
 
+def lasting(value: Any) -> float | None:
+    """A duration; a negative one is unknown."""
+    found = number(value)
+    return None if found is None or found < 0 else found
+
+
 def seconds(milliseconds: Any) -> float | None:
-    """A duration in milliseconds as seconds; a negative one is unknown."""
-    found = number(milliseconds)
-    return None if found is None or found < 0 else found / 1000
+    """A duration in milliseconds as seconds."""
+    found = lasting(milliseconds)
+    return None if found is None else found / 1000
 
 
 def status_of(value: Any) -> int | None:
@@ -127,8 +133,9 @@ def status_in(words: str) -> int | None:
 def moment(value: Any, notes: set[str]) -> float | None:
     """Epoch seconds from a number (its size says the unit) or an ISO text; one without an offset is UTC and noted."""
     if isinstance(value, int | float) and not isinstance(value, bool):
-        scale = next((unit for most, unit in ((1e11, 1), (1e14, 1e3), (1e17, 1e6)) if value < most), 1e9)
-        return value / scale if 0 <= value < _LAST * 1e9 else None
+        if not 0 <= value < _LAST * 1e9:
+            return None
+        return value / (1 if value < 1e11 else 1e3 if value < 1e14 else 1e6 if value < 1e17 else 1e9)
     if not isinstance(value, str) or not value.strip():
         return None
     words = value.strip().strip('"').strip()
@@ -219,8 +226,9 @@ def loaded(value: str | bytes) -> Any:
 
 def _may_be_deep(text: str | bytes) -> bool:
     """Whether there are brackets enough; almost always there are not."""
-    signs = (b"{", b"[") if isinstance(text, bytes) else ("{", "[")
-    return sum(text.count(sign) for sign in signs) > MAX_DEPTH  # type: ignore[misc, arg-type]
+    if isinstance(text, str):
+        return text.count("{") + text.count("[") > MAX_DEPTH
+    return text.count(b"{") + text.count(b"[") > MAX_DEPTH
 
 
 def unfolded(value: Any) -> Any:

@@ -15,6 +15,7 @@ from replay.formats import chat
 from replay.formats.fields import (
     Unusable,
     count,
+    lasting,
     listed,
     literal,
     loaded,
@@ -101,7 +102,7 @@ def record(line: int, span: Span, notes: set[str]) -> Record:
         response=response,
         notes=notes,
         captured_at=span.start,
-        ttft_s=number(fields.get("gen_ai.response.time_to_first_chunk")),
+        ttft_s=lasting(fields.get("gen_ai.response.time_to_first_chunk")),
         duration_s=passed(span.start, span.end),
         user=text(body.get("user")),
         session=text(fields.get("gen_ai.conversation.id")) or text(fields.get("session.id")),

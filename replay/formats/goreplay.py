@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from replay.coding import plain
 from replay.exchange import Ending, Headers
 from replay.formats.fields import Unusable, headers, loaded, text
-from replay.formats.record import Call, Item, Record, Reply, Skip, made, replied
+from replay.formats.record import Call, Item, Record, Reply, Skip, made, replied, uncut
 from replay.formats.sources import Source
 from replay.saved import NotSaved, read_saved
 
@@ -81,7 +81,7 @@ def _ready(waiting: OrderedDict[str, _Waiting], *, late: bool) -> Iterator[Item]
         del waiting[name]
         late = False
         try:
-            yield _record(asked, answered)
+            yield uncut(_record(asked, answered))
         except Unusable as why:
             yield Skip(line=asked.line, reason=why.reason, detail=why.detail)
 

@@ -12,7 +12,18 @@ from typing import Any
 
 from replay.coding import plain
 from replay.exchange import JSON, Headers
-from replay.formats.fields import Unusable, headers, listed, loaded, mapping, number, passed, status_of, text
+from replay.formats.fields import (
+    Unusable,
+    headers,
+    listed,
+    loaded,
+    mapping,
+    moment,
+    number,
+    passed,
+    status_of,
+    text,
+)
 from replay.formats.record import Call, Item, Record, Reply, each, made, replied
 from replay.formats.sources import Source
 from replay.values import MAX_DEPTH
@@ -96,7 +107,7 @@ def _record(line: int, flow: JSON) -> Record:
     if not isinstance(body, dict):
         raise Unusable("not-a-model-call" if body is not None else "request-truncated", f"POST {path}")
     notes: set[str] = set()
-    start = number(asked.get("timestamp_start"))
+    start = moment(number(asked.get("timestamp_start")), notes)
     return made(
         line,
         request=Call(method=method, path=path, headers=headers(_pairs(asked), notes), body=body),

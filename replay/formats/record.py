@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
@@ -18,8 +18,7 @@ _REDACTED = re.compile(r"redacted-by-litellm|__REDACTED__|REDACTED_BY_LITELM|<re
 _TRUNCATED = re.compile(
     r"\(litellm_truncated skipped \d+ chars|\[truncated\]\s*$|^\[(?:image|file|audio) omitted\]$"
 )
-_SIGNS = ("redacted", "REDACTED", "***", "truncated", "omitted]")
-"""One of these stands in every text that the two patterns above find; looking for them is much faster."""
+_OF_ANSWERS = {"response-rebuilt", "stream-joined", "stream-no-times"}
 _QUESTIONS = ("messages", "prompt", "input")
 _EVENTS = ("data:", "event:", ":", "id:")
 
@@ -95,7 +94,8 @@ def each(rows: Iterable[tuple[int, Any]], one: Callable[[int, JSON], Record]) ->
     """What ``one`` makes of each numbered row, as a line of JSON or an object; a row that is unusable is a skip."""
     for line, row in rows:
         try:
-            yield one(line, parsed(row))
+            record = one(line, parsed(row))
+            yield record if isinstance(row, bytes) and not _suspect(row) else uncut(record)
         except Unusable as why:
             yield Skip(line=line, reason=why.reason, detail=why.detail)
 
@@ -111,17 +111,15 @@ def made(
 ) -> Record:
     """A record with the notes, the model and the token counts that follow from its parts.
 
-    Raises Unusable when the request is none, was cut or redacted: the candidate would answer another question. A cut answer
-    is left out.
+    Raises Unusable when the request asks nothing.
     """
     told = set(notes)
     if use is not Use.TIMING:
-        _asked(request.body)
+        _asked(request.path, request.body)
         model = more.get("model") or request.body.get("model")
         more["model"] = model if isinstance(model, str) and model else None
         if more["model"] is None:
             told.add("model-missing")
-    response = _uncut(response, told)
     answered = response is not None and (response.body is not None or response.stream is not None)
     if answered and response is not None:
         counted = _usage(response)
@@ -171,8 +169,10 @@ def failed(notes: set[str], *, status: int | None, **error: Any) -> Reply:
     return Reply(status=status, body={"error": known})
 
 
-def _asked(body: Any) -> None:
-    """Raises Unusable when a request's body asks nothing, or something else than was asked."""
+def _asked(path: str, body: Any) -> None:
+    """Raises Unusable when a request asks nothing."""
+    if not path.startswith("/"):
+        raise Unusable("malformed", f"no path: {path[:80]}")
     if not isinstance(body, dict) or not body:
         raise Unusable("request-missing", "no body")
     questions = [body[name] for name in _QUESTIONS if name in body]
@@ -180,44 +180,57 @@ def _asked(body: Any) -> None:
         raise Unusable("not-a-model-call", "a body without messages, prompt and input")
     if not any(questions):
         raise Unusable("request-missing", "an empty question")
-    if fault := _fault(body):
+
+
+def uncut(record: Record) -> Record:
+    """The record, without an answer that was cut or redacted.
+
+    Raises Unusable when the request was: the candidate would answer another question.
+    """
+    if record.request is None or record.use is Use.TIMING:
+        return record
+    if fault := _fault(record.request.body):
         raise Unusable(f"request-{fault[0]}", fault[1])
+    said = record.response
+    if said is None or not (
+        fault := _fault(said.body if said.stream is None else [t for _, t in said.stream])
+    ):
+        return record
+    note = "response-truncated" if fault[0] == "truncated" else "response-missing"
+    return replace(
+        record,
+        use=Use.REPLAY,
+        response=Reply(status=said.status, headers=said.headers),
+        notes=tuple(sorted({*record.notes, note} - _OF_ANSWERS)),
+    )
 
 
-def _uncut(response: Reply | None, told: set[str]) -> Reply | None:
-    """The answer, without what it says when that was cut or redacted."""
-    if response is None:
-        return None
-    said = response.body if response.stream is None else [piece for _, piece in response.stream]
-    fault = None if said is None else _fault(said)
-    if fault is None:
-        return response
-    told.add("response-truncated" if fault[0] == "truncated" else "response-missing")
-    return Reply(status=response.status, headers=response.headers)
+def _suspect(line: bytes) -> bool:
+    """Whether a line holds what all lines hold with a text that the two patterns find; looking for it is much faster."""
+    return (
+        b"redacted" in line
+        or b"REDACTED" in line
+        or b"***" in line
+        or b"truncated" in line
+        or b"omitted]" in line
+    )
 
 
 def _fault(value: Any) -> tuple[str, str] | None:
     """Whether a text in the value was redacted or truncated, and by what mark."""
-    for words in _strings(value):
-        if not any(sign in words for sign in _SIGNS):
-            continue
-        if found := _REDACTED.search(words):
-            return "redacted", f"a text holds {found[0]}"
-        if found := _TRUNCATED.search(words):
-            return "truncated", f"a text was cut: {found[0][:40]}"
-    return None
-
-
-def _strings(value: Any) -> Iterator[str]:
     stack = [value]
     while stack:
         here = stack.pop()
-        if isinstance(here, str):
-            yield here
-        elif isinstance(here, dict):
+        if isinstance(here, dict):
             stack.extend(here.values())
         elif isinstance(here, list):
             stack.extend(here)
+        elif isinstance(here, str):
+            if found := _REDACTED.search(here):
+                return "redacted", f"a text holds {found[0]}"
+            if found := _TRUNCATED.search(here):
+                return "truncated", f"a text was cut: {found[0][:40]}"
+    return None
 
 
 def _usage(response: Reply) -> tuple[int | None, int | None]:

@@ -164,14 +164,15 @@ class _Bytes:
 
     def __init__(self, inner: IO[bytes]) -> None:
         self.raw = _Counted(inner)
-        self._unpacked = _Unpacked(_peeled(self.raw))
-        self.plain = io.BufferedReader(self._unpacked, _BUFFER)
+        packed = _peeled(self.raw)
+        self._unpacked = None if packed is None else _Unpacked(packed)
+        self.plain: io.BufferedReader[Any] = io.BufferedReader(self._unpacked or self.raw, _BUFFER)
         if self.plain.peek(len(_BOM)).startswith(_BOM):
             self.plain.read(len(_BOM))
 
     @property
     def broken(self) -> str | None:
-        return self._unpacked.broken
+        return None if self._unpacked is None else self._unpacked.broken
 
     def close(self) -> None:
         self.plain.close()
@@ -246,12 +247,13 @@ class _Mended:
 
 
 def _peeled(raw: _Counted) -> Any:
+    """A reader of what is compressed; ``None`` when nothing is."""
     start = raw.start()
     if start.startswith(_GZIP):
         return gzip.GzipFile(fileobj=cast("IO[bytes]", raw))
     if start.startswith(_ZSTD):
         return zstd.ZstdFile(cast("IO[bytes]", raw))
-    return raw
+    return None
 
 
 def _is_document(start: bytes, page: str | None) -> bool:

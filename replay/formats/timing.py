@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from replay.exchange import JSON
-from replay.formats.fields import Unusable, count, moment, number, seconds, status_of, text
+from replay.formats.fields import Unusable, count, lasting, moment, number, seconds, status_of, text
 from replay.formats.record import Call, Item, Record, Reply, Use, each, made
 from replay.formats.sources import Source
 
@@ -44,7 +44,7 @@ def _nginx(line: int, row: JSON) -> Record:
     notes: set[str] = set()
     method, path = _asked(row)
     end = moment(number(row.get("msec")) or row.get("time_iso8601") or row.get("time"), notes)
-    duration = number(row.get("request_time"))
+    duration = lasting(row.get("request_time"))
     if end is None or duration is None:
         raise Unusable("malformed", "no time" if end is None else "no request_time")
     status = status_of(row.get("status"))
@@ -54,7 +54,7 @@ def _nginx(line: int, row: JSON) -> Record:
         path,
         notes,
         status=None if status == 499 else status,
-        captured_at=round(end - duration, 6),
+        captured_at=round(max(end - duration, 0.0), 6),
         duration_s=duration,
         ttfb_s=_added(row.get("upstream_header_time")),
         trace=text(row.get("request_id")),
@@ -107,7 +107,7 @@ def _timed(line: int, method: str, path: str, notes: set[str], *, status: int | 
 
 def _added(value: Any) -> float | None:
     """Seconds up to the first byte; a list is one entry for each upstream that was tried, one after the other."""
-    parts = [number(part.strip()) for part in str(value or "").replace(":", ",").split(",")]
+    parts = [lasting(part.strip()) for part in str(value or "").replace(":", ",").split(",")]
     known = [part for part in parts if part is not None]
     return round(sum(known), 6) if known else None
 
@@ -173,7 +173,7 @@ class _BurstGPT:
             line=line,
             use=Use.TIMING,
             offset_s=round(at - self._origin, 6),
-            duration_s=number(row.get("Elapsed time")),
+            duration_s=lasting(row.get("Elapsed time")),
             session=text(row.get("Session ID")),
             model=text(row.get("Model")),
             input_tokens=tokens,
