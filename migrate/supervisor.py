@@ -19,7 +19,8 @@ from migrate.channel import Control, Frames, Message, MirrorStatus, encode, stat
 from migrate.errors import MigrateError
 
 NICENESS = 10
-"""Production has the processor first."""
+"""Production has the processor first. The mirror has to stay in the gateway's session: to Linux's scheduler another session is
+another customer (autogroup), who gets as much of a processor whatever its niceness."""
 
 _READY = 60.0
 _BACKOFF = (1.0, 60.0)
@@ -157,7 +158,7 @@ class Mirror:
             words = [word.format(fd=theirs.fileno()) for word in self._command]
             try:
                 process = self._process = await asyncio.create_subprocess_exec(
-                    *words, stdin=PIPE, stderr=PIPE, pass_fds=[theirs.fileno()], start_new_session=True
+                    *words, stdin=PIPE, stderr=PIPE, pass_fds=[theirs.fileno()]
                 )
             except OSError:
                 ours.close()

@@ -46,9 +46,10 @@ class Play:
         plans = [plan] if plan.concurrency is None else alone
         self._prepares = [Prepare(config, one, redactor, known=known) for one in plans]
         self._known = max((len(ids) for ids in known.values()), default=0)
+        self._resumed = resumed
+        if resumed:
+            _reopen(store, run)
         self._before = store.counters(run)
-        latest = store.latest(run) if resumed else None
-        self._resumed, self._gap = resumed, 0.0 if latest is None else max(0.0, time.time() - latest)
         self._span: tuple[float, float] | None = None
 
     def run(self) -> int:
@@ -139,9 +140,6 @@ class Play:
             **{f"unusable.{reason}": count for reason, count in self._prepares[0].unusable.items()},
         }
         counted = {name: max(value, self._before.get(name, 0)) for name, value in worst.items()}
-        if self._resumed:
-            counted["replay_resumed"] = self._before.get("replay_resumed", 0) + 1
-            counted["replay_gap_s"] = self._before.get("replay_gap_s", 0) + round(self._gap)
         for one in sides.values():
             counted |= one.counters(self._before, time.time())
         return counted
@@ -222,6 +220,20 @@ class _Interrupts:
         except asyncio.CancelledError:
             if self.count < 2:
                 raise
+
+
+def _reopen(store: Store, run: str) -> None:
+    """The run goes on; that it was interrupted is written down before anything else can be."""
+    before, latest = store.counters(run), store.latest(run)
+    gap = 0.0 if latest is None else max(0.0, time.time() - latest)
+    store.reopen_run(run)
+    store.count_up(
+        run,
+        {
+            "replay_resumed": before.get("replay_resumed", 0) + 1,
+            "replay_gap_s": before.get("replay_gap_s", 0) + round(gap),
+        },
+    )
 
 
 def _settle() -> None:

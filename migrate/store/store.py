@@ -93,6 +93,13 @@ class Store:
                 schema.runs.update().where(schema.runs.c.id == run).values(ended_at=at, status=status)
             )
 
+    def reopen_run(self, run: str) -> None:
+        """Marks a run as going on."""
+        with self._writing() as connection:
+            connection.execute(
+                schema.runs.update().where(schema.runs.c.id == run).values(ended_at=None, status="running")
+            )
+
     def runs(self) -> list[Run]:
         """All runs, the oldest first."""
         with self.engine.connect() as connection:
