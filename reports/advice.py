@@ -20,6 +20,8 @@ _HOLD = {
     "no_data": f"{_STAY}; send clients through gateway.listen, then report again.",
     "no_repeats": f"{_STAY}; set shadow.repeat_baseline above 0 so that the noise floor becomes known, and record again.",
     "unscored": f"{_STAY}; install what scores the rest (pip install 'llm-migrate[embeddings]') and report again.",
+    "client_lag": f"{_STAY}; replay at a lower rate, or from a machine with a free core.",
+    "cache_asymmetry": f"{_STAY}; replay with --nonce, or begin with both caches cold.",
     "breaker_open": f"{_STAY}; find out why the candidate failed repeatedly, then record again.",
 }
 _PATIENCE = frozenset({"not_final", "warm_up", "too_few_pairs", "minimum_span", "not_enough_evidence"})

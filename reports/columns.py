@@ -31,6 +31,8 @@ class Answers:
     retried: Flags
     e2e: Floats
     ttft: Floats
+    cached: Floats
+    """Share of the prompt's tokens that came out of the server's prefix cache; NaN where it does not say."""
 
     @property
     def failed(self) -> Flags:
@@ -115,6 +117,7 @@ def _answers(arm: list[Measured], name: str, pairs: Sequence[Pair]) -> Answers:
         retried=_flags([one.attempts > 1 for one in arm]),
         e2e=_numbers([one.e2e_s for one in arm], f"{name}.e2e_s", pairs),
         ttft=_numbers([one.ttft_s for one in arm], f"{name}.ttft_s", pairs),
+        cached=_numbers([one.cached for one in arm], f"{name}.cached", pairs),
     )
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
+from reports.advice import LATENCY_RULES
 from reports.columns import Columns, columns
+from reports.fitness import unfit
 from reports.judgement import Check, Judgement, Pair, RuleResult, Verdict
 from reports.ledger import Ledger, sort_out
 from reports.noise import floor
 from reports.policy import Policy
-from reports.reading import Frame, e2e, ttft, window, yardstick
+from reports.reading import Frame, Reading, Unread, e2e, ttft, window, yardstick
 from reports.rules import RULES
 from reports.validity import Facts, checks, halt
 from reports.weighing import Scale, harmful, scale, weigh
@@ -53,7 +55,7 @@ def judge_columns(
     ledger = sort_out(table, policy, now=now, final=final, timeout_s=timeout_s)
     evidence, frame = ledger.evidence, _frame(ledger, policy)
     measure = scale(policy, pairs=len(evidence), span_s=_span(evidence))
-    readings = {rule.name: rule.read(evidence, frame) for rule in RULES}
+    readings = _readings(evidence, frame, unfit(evidence, counters or {}))
     floors = {rule.name: floor(rule, evidence, frame) for rule in RULES}
     biased = tuple(name for name, noise in floors.items() if harmful(noise, measure))
     rules = tuple(
@@ -84,6 +86,19 @@ def judge_columns(
         span_s=_span(table),
         method=_method(measure),
     )
+
+
+def _readings(evidence: Columns, frame: Frame, unfit: str | None) -> dict[str, Reading | Unread]:
+    """Each rule's reading; latencies that are no evidence are read by none, so that they cannot speak for a ROLLBACK either."""
+    read = {rule.name: rule.read(evidence, frame) for rule in RULES}
+    if unfit is None:
+        return read
+    return {
+        name: Unread(reason=f"not judged: {unfit}", margin=one.margin)
+        if name in LATENCY_RULES and not (isinstance(one, Unread) and not one.applicable)
+        else one
+        for name, one in read.items()
+    }
 
 
 def _frame(ledger: Ledger, policy: Policy) -> Frame:

@@ -51,6 +51,8 @@ class Measured:
     itl_s: tuple[float, ...] = ()
     """Gaps between successive content chunks."""
     output_tokens: int | None = None
+    cached: float | None = None
+    """Share of the prompt's tokens that the server took from its prefix cache, 0 to 1; ``None`` when it did not say."""
     attempts: int = 1
     reason: str = ""
     """Why it was not sent, dropped or failed; ``breaker_open`` counts towards an outage of the candidate."""

@@ -39,9 +39,17 @@ def measure(observation: Observation | None) -> Measured | None:
         ttft_s=timing.ttft_s,
         itl_s=tuple(later - earlier for earlier, later in pairwise(timing.content_times)),
         output_tokens=observation.output_tokens,
+        cached=_cached(observation),
         attempts=observation.attempts,
         reason=observation.reason,
     )
+
+
+def _cached(observation: Observation) -> float | None:
+    usage = observation.answer.usage if observation.answer else None
+    if usage is None or usage.cached_tokens is None or not usage.prompt_tokens:
+        return None
+    return min(1.0, max(0.0, usage.cached_tokens / usage.prompt_tokens))
 
 
 def differs(comparison: Compared | None) -> bool | None:

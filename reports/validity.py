@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from reports.columns import Columns
+from reports.fitness import cache_asymmetry, client_lag
 from reports.judgement import Check
 from reports.ledger import MISSING, Ledger
 from reports.policy import Policy
@@ -94,17 +95,11 @@ def _not_recorded(facts: Facts) -> Check | None:
 
 
 def _client_lag(facts: Facts) -> Check | None:
-    """A replaying client that sends late, or is too busy to look at the clock, measures itself."""
-    counters = facts.counters
-    late, most = counters.get("replay_lag_p99_us"), counters.get("replay_lag_limit_us")
-    if late is None or most is None:
-        return None
-    loop, cpu = counters.get("replay_loop_lag_p99_us", 0), counters.get("replay_cpu_permille", 0)
-    message = (
-        f"requests left up to {late / 1e3:.1f} ms after their moment (p99) and the client's event loop was up to "
-        f"{loop / 1e3:.1f} ms late, at most {most / 1e3:g} ms allowed; it used {cpu / 10:.0f} % of a core"
-    )
-    return Check(code="client_lag", passed=max(late, loop) <= most, message=message)
+    return client_lag(facts.counters)
+
+
+def _cache_asymmetry(facts: Facts) -> Check | None:
+    return cache_asymmetry(facts.ledger.evidence)
 
 
 def _resumed(facts: Facts) -> Check | None:
@@ -273,6 +268,7 @@ _CHECKS: tuple[Callable[[Facts], Check | None], ...] = (
     _not_counted,
     _not_recorded,
     _client_lag,
+    _cache_asymmetry,
     _resumed,
     _not_final,
     _warm_up,

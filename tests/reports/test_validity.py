@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import ClassVar
 
 import pytest
 
 from replay.exchange import Outcome
+from reports.advice import LATENCY_RULES
 from reports.judgement import Verdict
 from reports.policy import Policy
 from tests.reports.made import (
@@ -206,3 +208,60 @@ class TestCaveats:
     def test_a_check_that_fails_does_not_silence_harm(self):
         pairs = changed(same(100), some(4), candidate=failure())
         assert verdict(pairs, QUICK.model_copy(update={"minimum_pairs": 1000})).verdict is Verdict.ROLLBACK
+
+
+class TestReplay:
+    LATE: ClassVar = {"replay_lag_p99_us": 40_000, "replay_lag_limit_us": 10_000, "replay_cpu_permille": 970}
+
+    def test_a_client_that_was_late(self):
+        reason = hold(same(2000), "client_lag", counters=self.LATE)
+        assert "left up to 40.0 ms after their moment" in reason and "97 % of a core" in reason
+
+    def test_a_client_that_looked_late_at_the_clock(self):
+        hold(
+            same(2000),
+            "client_lag",
+            counters=self.LATE | {"replay_lag_p99_us": 1, "replay_loop_lag_p99_us": 11_000},
+        )
+
+    def test_latencies_of_a_late_client_do_not_roll_back_and_errors_do(self):
+        slow = same(2000, candidate=answer(2.0))
+        assert verdict(slow).code == "slow_share" or verdict(slow).verdict is Verdict.ROLLBACK
+        found = verdict(slow, counters=self.LATE)
+        assert (found.verdict, found.code) == (Verdict.HOLD, "client_lag")
+        assert all(
+            "not judged" in rule.reason
+            for rule in found.rules
+            if rule.rule in LATENCY_RULES and rule.required
+        )
+        broken = changed(same(2000), some(3), candidate=failure(), differs=None)
+        assert verdict(broken, counters=self.LATE).verdict is Verdict.ROLLBACK
+
+    def test_a_client_that_was_on_time(self):
+        found = verdict(same(2000), counters=self.LATE | {"replay_lag_p99_us": 900})
+        assert found.verdict is Verdict.GO and check(found, "client_lag")
+
+    def test_a_candidate_whose_cache_was_warmer(self):
+        pairs = same(2000, baseline=answer(cached=0.1), candidate=answer(cached=0.9))
+        reason = hold(pairs, "cache_asymmetry")
+        assert "10% at the baseline and 90% at the candidate" in reason and "--nonce" in reason
+
+    def test_a_candidate_whose_cache_was_colder_proved_itself_with_the_harder_task(self):
+        pairs = same(2000, baseline=answer(cached=0.9), candidate=answer(cached=0.1))
+        assert verdict(pairs).verdict is Verdict.GO
+
+    def test_caches_that_only_one_server_speaks_of(self):
+        found = verdict(same(2000, candidate=answer(cached=0.9)))
+        assert found.verdict is Verdict.GO and all(one.code != "cache_asymmetry" for one in found.checks)
+
+    def test_a_gap_is_said(self):
+        found = verdict(same(2000), counters={"replay_resumed": 2, "replay_gap_s": 720})
+        said = next(one.message for one in found.checks if one.code == "resumed")
+        assert "resumed 2 times, with 12 min in between" in said
+
+    def test_what_was_replayed_quickly_spans_the_time_of_its_capture(self):
+        day = Policy(minimum_span=86_400, minimum_pairs=300, warmup=0)
+        assert verdict(same(2000), day, counters={"captured_span_s": 90_000}).verdict is Verdict.GO
+        assert "captured over 1 h" in hold(
+            same(2000), "minimum_span", day, counters={"captured_span_s": 3_600}
+        )
