@@ -14,6 +14,7 @@ from typing import Any
 
 from replay.exchange import JSON
 from replay.formats import genai, openinference
+from replay.formats.dialogue import DETAILS
 from replay.formats.fields import Unusable, listed, loaded, mapping, moment, number, text
 from replay.formats.record import Item, Record, each
 from replay.formats.sources import Source
@@ -91,7 +92,7 @@ def _record(line: int, row: JSON, logs: _Logs) -> Record:
 
 def _alone(line: int, events: tuple[Event, ...]) -> Record:
     """A call from log events alone; only the event with all details is enough for it."""
-    whole = next((event for event in events if event.name == genai.DETAILS), None)
+    whole = next((event for event in events if event.name == DETAILS), None)
     if whole is None:
         raise Unusable("request-missing", "log events without their span; give the file of spans too")
     return genai.record(line, Span(attributes=whole.attributes, start=whole.at), {"captured-at-end"})
