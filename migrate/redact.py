@@ -16,9 +16,17 @@ import orjson
 
 from migrate.config import Redact
 from migrate.errors import ConfigError
-from migrate.sensitive import PLACEHOLDER, hide_cards, hide_emails, hide_keys, hide_phones, names_secret
+from migrate.sensitive import (
+    PLACEHOLDER,
+    hide_cards,
+    hide_emails,
+    hide_keys,
+    hide_phones,
+    names_secret,
+    suspicious,
+)
 from replay.exchange import Answer, Choice, Failure, Headers, Observation, Request
-from replay.values import too_deep
+from replay.values import MAX_DEPTH, too_deep
 
 _SECRET_HEADERS = frozenset(
     {
@@ -62,6 +70,8 @@ class Redactor:
         """The text with placeholders for what must not be stored."""
         for pattern in self._own:
             text = self._hide_own(pattern, text)
+        if not suspicious(text.encode("utf-8", "replace")):
+            return text
         for step in self._steps:
             text = step(text, self.placeholder)
         return text
@@ -87,13 +97,16 @@ class Redactor:
     def request(self, request: Request) -> tuple[Request, bool]:
         """The request as it may be stored, and whether its body is another one than the client sent."""
         body = self._body(request.body)
-        return replace(
-            request,
-            body=body,
+        kept = Request(
+            id=request.id,
+            at=request.at,
+            method=request.method,
             path=self.text(request.path),
             headers=self._headers(request.headers),
+            body=body,
             conversation=self._conversation(request.conversation),
-        ), body is not request.body
+        )
+        return kept, body is not request.body
 
     def _conversation(self, name: str) -> str:
         """A conversation's hash can be guessed from its text by whoever has the store; the placeholder cannot."""
@@ -101,6 +114,13 @@ class Redactor:
 
     def observation(self, seen: Observation) -> Observation:
         """The observation as it may be stored. Its raw body stays only when nothing had to be redacted anywhere."""
+        said = (seen.headers, seen.answer, seen.failure, seen.earlier)
+        if (
+            seen.raw is None
+            and self._plain(_dumped(said))
+            and not any(_secret(name) for name, _ in seen.headers)
+        ):
+            return seen
         answer = None if seen.answer is None else self._answer(seen.answer)
         failure = None if seen.failure is None else self._failure(seen.failure)
         clean = answer == seen.answer and failure == seen.failure and seen.raw is not None
@@ -118,7 +138,19 @@ class Redactor:
         text = raw.decode("latin-1")
         return self.text(text) == text
 
+    def _plain(self, data: bytes | None) -> bool:
+        """Whether it is plain to see that nothing is to be replaced in a JSON text; False says nothing."""
+        if data is None or self._own or suspicious(data):
+            return False
+        try:
+            data.decode()
+        except UnicodeDecodeError:
+            return False
+        return data.count(b"{") + data.count(b"[") <= MAX_DEPTH
+
     def _body(self, body: bytes) -> bytes:
+        if not self._fields and self._plain(body):
+            return body
         try:
             value = orjson.loads(body)
         except orjson.JSONDecodeError:
@@ -180,9 +212,7 @@ class Redactor:
         return value if hidden else value | {head: self.placeholder("field", repr(shown))}
 
     def _headers(self, headers: Headers) -> Headers:
-        return tuple(
-            (name, self.text(value)) for name, value in headers if name.lower() not in _SECRET_HEADERS
-        )
+        return tuple((name, self.text(value)) for name, value in headers if not _secret(name))
 
     def _answer(self, answer: Answer) -> Answer:
         return replace(
@@ -207,6 +237,18 @@ class Redactor:
 
     def _failure(self, failure: Failure) -> Failure:
         return replace(failure, message=self.text(failure.message))
+
+
+def _secret(header: str) -> bool:
+    return header.lower() in _SECRET_HEADERS
+
+
+def _dumped(value: Any) -> bytes | None:
+    """JSON with every text of a value; ``None`` when one holds lone surrogates."""
+    try:
+        return orjson.dumps(value)
+    except TypeError:
+        return None
 
 
 _LETTERS = str.maketrans("0123456789", "ghijklmnop")

