@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from migrate.store.codec import Rows, encode
 from migrate.store.store import Run, Store
 from migrate.store.writer import Writer
 
-__all__ = ["Run", "Store", "Writer"]
+__all__ = ["Rows", "Run", "Store", "Writer", "encode"]

@@ -8,10 +8,11 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import sys
 import zlib
 from array import array
-from collections.abc import Mapping
-from dataclasses import asdict
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import orjson
@@ -32,11 +33,43 @@ from replay.exchange import (
     Usage,
 )
 
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
 Row = dict[str, Any]
 Bodies = dict[str, bytes]
 """Content by its hash, compressed."""
 
 _MAX_BODY = 256 * 2**20
+_ZLIB = b"\x78"
+"""How bodies begin in stores of the first schema."""
+_PACKER = zstd.ZstdCompressor(level=1)
+"""One for all, of any thread: setting up another takes longer than it takes to compress a body."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """What records are in a database: the rows of two tables, and the bodies that they point to."""
+
+    requests: list[Row] = field(default_factory=list)
+    observations: list[Row] = field(default_factory=list)
+    bodies: Bodies = field(default_factory=dict)
+
+
+def encode(run: str, records: Iterable[Request | Observation]) -> Rows:
+    """The rows of records of a run."""
+    rows = Rows()
+    for record in records:
+        if isinstance(record, Request):
+            row, bodies = request_rows(run, record)
+            rows.requests.append(row)
+        else:
+            row, bodies = observation_rows(run, record)
+            rows.observations.append(row)
+        rows.bodies.update(bodies)
+    return rows
 
 
 def request_rows(run: str, request: Request) -> tuple[Row, Bodies]:
@@ -66,7 +99,7 @@ def observation_rows(run: str, seen: Observation) -> tuple[Row, Bodies]:
         "outcome": seen.outcome.value,
         "reason": seen.reason,
         "status": seen.status,
-        "earlier": dump([asdict(failure) for failure in seen.earlier]).decode(),
+        "earlier": dump(seen.earlier).decode(),
         "head_s": finite(seen.timing.head_s),
         "ttft_s": finite(seen.timing.ttft_s),
         "e2e_s": finite(seen.timing.e2e_s),
@@ -76,8 +109,8 @@ def observation_rows(run: str, seen: Observation) -> tuple[Row, Bodies]:
         "output_tokens": seen.output_tokens,
         "content_times": pack_times(seen.timing.content_times),
         "headers": dump(seen.headers).decode(),
-        "failure": None if seen.failure is None else dump(asdict(seen.failure)).decode(),
-        "answer": None if seen.answer is None else _hold(held, dump(asdict(seen.answer))),
+        "failure": None if seen.failure is None else dump(seen.failure).decode(),
+        "answer": None if seen.answer is None else _hold(held, dump(seen.answer)),
         "raw": None if seen.raw is None else _hold(held, seen.raw),
     }
     return row, held
@@ -139,15 +172,19 @@ def _moment(value: Any) -> float:
 
 def pack(content: bytes) -> tuple[str, bytes]:
     """The hash of some content, and the content compressed."""
-    return hashlib.sha256(content).hexdigest(), zlib.compress(content, 1)
+    return hashlib.sha256(content).hexdigest(), _PACKER.compress(content, _PACKER.FLUSH_FRAME)
 
 
 def unpack(packed: bytes) -> bytes:
-    """The content behind packed bytes. Raises ValueError when it is larger than any body we store."""
-    inflater = zlib.decompressobj()
-    content = inflater.decompress(packed, _MAX_BODY)
-    if inflater.unconsumed_tail:
-        raise ValueError("stored body is larger than any body that is stored")
+    """The content behind packed bytes. Raises ValueError when they are damaged, or larger than any body we store."""
+    try:
+        older = packed.startswith(_ZLIB)
+        unpacker: Any = zlib.decompressobj() if older else zstd.ZstdDecompressor()
+        content: bytes = unpacker.decompress(packed, _MAX_BODY)
+    except (zlib.error, zstd.ZstdError) as error:
+        raise ValueError(str(error)) from None
+    if not unpacker.eof:
+        raise ValueError("stored body is cut off, or larger than any body that is stored")
     return content
 
 
@@ -171,11 +208,11 @@ def finite(number: float | None) -> float | None:
 
 
 def dump(value: Any) -> bytes:
-    """Compact JSON of a value, lone surrogates as escapes."""
+    """Compact JSON of a value, dataclasses as objects, lone surrogates as escapes."""
     try:
         return orjson.dumps(value)
     except TypeError:
-        return json.dumps(value, separators=(",", ":")).encode()
+        return json.dumps(value, separators=(",", ":"), default=asdict).encode()
 
 
 def load(data: bytes | str) -> Any:

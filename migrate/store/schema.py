@@ -73,7 +73,7 @@ bodies = sa.Table(
     sa.Column("hash", _Key, primary_key=True),
     sa.Column("data", sa.LargeBinary, nullable=False),
 )
-"""Every request body, answer and raw body once, by the SHA-256 of its content, compressed with zlib."""
+"""Every request body, answer and raw body once, by the SHA-256 of its content, compressed with zstd."""
 
 counters = sa.Table(
     "counters",

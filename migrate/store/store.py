@@ -268,7 +268,10 @@ class Store:
 def insert_new(connection: sa.Connection, table: sa.Table, rows: Sequence[Mapping[str, Any]]) -> None:
     """Inserts rows whose primary key is not there yet; the first one written stays."""
     if rows:
-        connection.execute(_insert(connection, table).on_conflict_do_nothing(), list(rows))
+        statement = _insert(connection, table).on_conflict_do_nothing()
+        # By hand, because SQLAlchemy takes as long over the values of a row as SQLite does over storing it.
+        compiled = statement.compile(dialect=connection.dialect, column_keys=list(rows[0]))
+        connection.exec_driver_sql(str(compiled), list(rows))
 
 
 def upsert(
@@ -296,7 +299,7 @@ def _engine(url: str, *, create: bool) -> sa.Engine:
             path = _prepare_file(parsed.database, create=create)
             if not _writable(path):
                 return _reading(path)
-            engine = sa.create_engine(parsed, connect_args={"timeout": 10})
+            engine = sa.create_engine(parsed, paramstyle="named", connect_args={"timeout": 10})
             sa.event.listen(engine, "connect", _sqlite_pragmas)
             return engine
         return sa.create_engine(parsed, pool_pre_ping=True)

@@ -19,7 +19,8 @@ _BATCH = 500
 _PAUSE_S = 0.25
 _BACK_OFF_S = (0.5, 1.0, 2.0, 5.0)
 
-Record = Request | Observation
+Record = Request | Observation | codec.Rows
+"""``Rows`` are records that were encoded elsewhere; they count as one."""
 
 
 class Writer:
@@ -119,16 +120,10 @@ class Writer:
 
 
 def _insert(connection: sa.Connection, run: str, batch: list[Record]) -> None:
-    held: codec.Bodies = {}
-    rows: dict[str, list[codec.Row]] = {"requests": [], "observations": []}
-    for record in batch:
-        if isinstance(record, Request):
-            row, bodies = codec.request_rows(run, record)
-            rows["requests"].append(row)
-        else:
-            row, bodies = codec.observation_rows(run, record)
-            rows["observations"].append(row)
-        held |= bodies
-    insert_new(connection, schema.bodies, [{"hash": key, "data": data} for key, data in held.items()])
-    insert_new(connection, schema.requests, rows["requests"])
-    insert_new(connection, schema.observations, rows["observations"])
+    values = [record for record in batch if not isinstance(record, codec.Rows)]
+    encoded = [record for record in batch if isinstance(record, codec.Rows)]
+    for rows in (codec.encode(run, values), *encoded):
+        bodies = [{"hash": key, "data": data} for key, data in rows.bodies.items()]
+        insert_new(connection, schema.bodies, bodies)
+        insert_new(connection, schema.requests, rows.requests)
+        insert_new(connection, schema.observations, rows.observations)

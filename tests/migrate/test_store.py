@@ -11,12 +11,14 @@ import subprocess
 import sys
 import textwrap
 import time
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 from hypothesis import given
+from hypothesis import strategies as st
 
 from migrate.errors import StoreError
 from migrate.store import Store, Writer, codec, schema
@@ -53,6 +55,15 @@ def test_any_observation_comes_back_equal(seen: object) -> None:
     row, bodies = codec.observation_rows("run", seen)  # type: ignore[arg-type]
     answer, raw = (codec.unpack(bodies[key]) if (key := row[name]) else None for name in ("answer", "raw"))
     assert codec.observation_value(row, answer, raw) == seen
+
+
+@given(st.binary(max_size=5_000))
+def test_any_body_comes_back_also_from_a_store_of_the_first_schema(content: bytes) -> None:
+    _, packed = codec.pack(content)
+    assert codec.unpack(packed) == codec.unpack(zlib.compress(content, 1)) == content
+    for cut in (packed[:-1], packed[:2], b"nothing of ours"):
+        with pytest.raises(ValueError, match=r"."):
+            codec.unpack(cut)
 
 
 def test_exchanges_come_back_in_order_of_admission_with_their_arms(store: Store) -> None:

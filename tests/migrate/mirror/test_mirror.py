@@ -6,7 +6,6 @@ import asyncio
 import gc
 import sqlite3
 import time
-import zlib
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -20,7 +19,7 @@ from migrate.channel import Admitted, Answered, Control, Counted
 from migrate.config import Config
 from migrate.mirror.mirror import Mirror
 from migrate.redact import Redactor
-from migrate.store import Store, Writer
+from migrate.store import Store, Writer, codec
 from replay.client import Client
 from replay.exchange import Ending, Exchange, Headers, Outcome, Recording, Request
 from tests.migrate.samples import request
@@ -317,7 +316,7 @@ async def test_secrets_are_nowhere_in_the_file_not_even_when_the_answer_repeats_
         await under.settled()
         await under.finish()
     with sqlite3.connect(tmp_path / "m.db") as connection:
-        held = [zlib.decompress(data) for (data,) in connection.execute("select data from bodies")]
+        held = [codec.unpack(data) for (data,) in connection.execute("select data from bodies")]
         texts = repr(connection.execute("select * from observations").fetchall())
     connection.close()
     assert held and not any(b"ada@" in data or b"sk-live" in data for data in held)
