@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 SOURCES := migrate replay reports tests benchmarks
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check format bench bench-decoding bench-workload bench-peers test-vllm lock dist-check clean
+.PHONY: help install demo test check format bench bench-decoding bench-recording bench-workload bench-peers test-vllm test-sdks lock dist-check clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -54,6 +54,9 @@ bench: .venv/.demo ## what the gateway costs, beside a yardstick
 bench-decoding: .venv/.dev ## how fast answers are read, beside two yardsticks, and 200,000 broken ones
 	@$(BIN)/python -m benchmarks.decoding
 
+bench-recording: .venv/.demo ## what the recording transport costs a caller of the OpenAI SDK
+	@$(BIN)/python -m benchmarks.recording
+
 bench-workload: .venv/.demo .venv-vllm/.ready ## real arrival times and prompts through the gateway to a real vLLM
 	@$(BIN)/python -m benchmarks.workload
 
@@ -69,8 +72,14 @@ bench-peers: .venv/.demo .venv-guidellm/.ready .venv-aiperf/.ready ## replay bes
 test-vllm: .venv/.dev .venv-vllm/.ready ## the gateway in front of a real vLLM on the CPU (builds .venv-vllm, about 4 GB)
 	@$(BIN)/python -m pytest tests/vllm --capture=no --override-ini addopts="-ra -p no:randomly" --override-ini timeout=150
 
+.venv-sdk/.ready: scripts/sdk-envs requirements.lock pyproject.toml
+	@PYTHON=$(PYTHON) scripts/sdk-envs
+
+test-sdks: .venv-sdk/.ready ## the recording transport with the oldest and the newest OpenAI SDKs (builds .venv-sdk, about 500 MB)
+	@scripts/test-sdks
+
 lock: .venv/.dev ## move requirements.lock to today's versions
 	@scripts/lock
 
 clean: ## remove everything that make made
-	@rm -rf .venv .venv-vllm .venv-guidellm .venv-aiperf build dist demo-output bench-output .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@rm -rf .venv .venv-vllm .venv-sdk .venv-guidellm .venv-aiperf build dist demo-output bench-output .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -22,8 +22,9 @@ import orjson
 from migrate.channel import Control, Frames, Message, MirrorStatus, encode, status
 from migrate.config import Config
 
-_NICENESS = 10
-"""The application has the processor first."""
+_NICENESS = 19
+"""What the application leaves of the processor. Niceness counts within a session only (Linux's autogroup), so the process stays in
+ours; its own group keeps Ctrl-C from it."""
 _BOOT = (
     "import json, sys; sys.path[:] = json.loads(sys.argv.pop(1)); "
     "from migrate.mirror.__main__ import main; sys.exit(main())"
@@ -71,7 +72,7 @@ class Companion:
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.PIPE,
                     pass_fds=(theirs.fileno(),),
-                    start_new_session=True,
+                    process_group=0,
                     cwd=self._folder,
                 )
                 inlet.sendall(self._initial(), _SILENT)
