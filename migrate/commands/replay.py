@@ -12,7 +12,7 @@ import orjson
 from migrate.config import Config, load
 from migrate.errors import ConfigError, StoreError
 from migrate.replaying.plan import ARMS, Plan
-from migrate.replaying.play import Play
+from migrate.replaying.play import Play, recorded
 from migrate.store import Store
 from replay.units import parse_duration, parse_share
 
@@ -210,7 +210,13 @@ def replay(
             raise ConfigError(f"{path}: has no candidate:; add one, or replay --to baseline")
         if not run:
             run = _begin(store, config, plan, warmup)
-        return Play(store, config, run, plan, grace=grace, quiet=quiet, resumed=resume).run()
+        work = recorded(store, run, plan)
+        ending = Play(store, config, run, plan, work, grace=grace, quiet=quiet, resumed=resume).run()
+    for line in () if quiet else ending.lines:
+        click.echo(line, err=True)
+    if ending.why:
+        click.echo(f"{ending.why}. Go on with: migrate replay --resume", err=True)
+    return ending.code
 
 
 def _refuse_with_resume(ctx: click.Context) -> None:

@@ -8,7 +8,11 @@ import secrets
 import signal
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
 
 import click
 import uvloop
@@ -28,16 +32,64 @@ from replay.exchange import Arm, Request
 _SWITCH_S = 0.0005
 """How long the reading thread may keep the interpreter while a request is due."""
 _COUNT_S = 1.0
+_WARMING = 8
+"""Warm-up requests in flight at once."""
 INTERRUPTED, HELD = 130, 4
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """What is sent, and what goes on around it."""
+
+    title: str
+    """Said when it begins."""
+    captured: Callable[[], Iterable[tuple[Request, float | None]]]
+    """Requests by time of admission, each with how long its recorded answer took (seconds), where that is known."""
+    total: int
+    """How many, for who watches."""
+    warmup: Sequence[Request] = ()
+    """Sent before, in a closed loop; what they are answered is not kept."""
+    beside: AbstractAsyncContextManager[Any] = field(default_factory=nullcontext)
+    """Entered when the warm-up is over, left when every answer is there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """How a replay ended."""
+
+    code: int
+    """0, 130 after Ctrl-C, 4 when a budget had no room for the rest."""
+    lines: tuple[str, ...]
+    """What became of each arm, and how late we were."""
+    why: str = ""
+    """Why it ended before its time; empty when it did not."""
+
+
+def recorded(store: Store, run: str, plan: Plan) -> Work:
+    """The requests of the plan's source."""
+    return Work(
+        title=f"replaying run {plan.source} into run {run}",
+        captured=lambda: islice(store.captured(plan.source), plan.limit),
+        total=min(store.count(plan.source), plan.limit or sys.maxsize),
+    )
+
+
 class Play:
-    """Replays ``plan`` into ``run``. ``grace``: seconds that answers may take after a first Ctrl-C."""
+    """Sends ``work`` into ``run`` as ``plan`` says. ``grace``: seconds that answers may take after a first Ctrl-C."""
 
     def __init__(
-        self, store: Store, config: Config, run: str, plan: Plan, *, grace: float, quiet: bool, resumed: bool
+        self,
+        store: Store,
+        config: Config,
+        run: str,
+        plan: Plan,
+        work: Work,
+        *,
+        grace: float,
+        quiet: bool,
+        resumed: bool = False,
     ) -> None:
-        self._store, self._config, self._run, self._plan = store, config, run, plan
+        self._store, self._config, self._run, self._plan, self._work = store, config, run, plan, work
         self._grace, self._quiet = grace, quiet
         self._salt = secrets.token_bytes(32)
         known, redactor = store.answered(run), Redactor(config.redact, self._salt)
@@ -52,35 +104,39 @@ class Play:
         self._before = store.counters(run)
         self._span: tuple[float, float] | None = None
 
-    def run(self) -> int:
-        """Plays to the end. Returns the exit code: 0, 130 after Ctrl-C, 4 when a budget had no room for the rest."""
+    def run(self) -> Ending:
+        """Plays to the end."""
         sys.setswitchinterval(_SWITCH_S)
         code = 1
         try:
-            code = uvloop.run(self._played())
+            ending = uvloop.run(self._played())
+            code = ending.code
         finally:
             self._store.end_run(self._run, at=time.time(), status="ended" if code == 0 else "cut")
-        return code
+        return ending
 
-    async def _played(self) -> int:
+    async def _played(self) -> Ending:
         stop = asyncio.Event()
-        interrupts = _Interrupts(stop)
+        interrupts = _Interrupts(stop, waits=self._grace > 0)
         sides = self._sides()
         async with Client() as client:
             link = Link(self._initial(), lambda told: _heard(told, shown), stop.set)
             ordered = self._plan.think_time is not None
             sender = Sender(self._config, client=client, link=link, sides=sides, stop=stop, order=ordered)
-            shown = panel.Shown(total=self._total(), sender=sender, named=self._plan.arms)
+            shown = panel.Shown(total=self._work.total, sender=sender, named=self._plan.arms)
             await link.start()
-            self._say(f"replaying run {self._plan.source} into run {self._run}{self._already()}")
+            self._say(self._work.title + self._already())
             _settle()
+            await self._warm(client, stop)
+            shown.began = time.monotonic()
             meter = _Meter()
             watching = [sender.watch(), _tell(link, lambda: self._counted(sender, sides, meter))]
             if not self._quiet:
                 watching.append(panel.watch(shown))
             tasks = [asyncio.ensure_future(one) for one in watching]
             try:
-                await interrupts.watch(asyncio.gather(*self._loops(sender, stop)))
+                async with self._work.beside:
+                    await interrupts.watch(asyncio.gather(*self._loops(sender, stop)))
             finally:
                 for task in tasks:
                     task.cancel()
@@ -88,9 +144,18 @@ class Play:
                 meter.stop()
                 await link.finish()
                 self._store.count_up(self._run, self._counted(sender, sides, meter))
-        for line in panel.summary(shown):
-            self._say(line)
-        return self._told(sender, interrupted=interrupts.count > 0)
+        lines = (*panel.summary(shown), *self._lateness(sender))
+        return self._ending(lines, sender, interrupted=interrupts.count > 0)
+
+    async def _warm(self, client: Client, stop: asyncio.Event) -> None:
+        """The first answers of a server are not like the others, and connections have to be made."""
+
+        async def send(ready: Ready, _: float) -> None:
+            await asyncio.gather(*map(client.send, ready.calls.values()))
+
+        found = map(self._prepares[0].ready, self._work.warmup)
+        items = _each(ready for ready in found if ready is not None)
+        await closed_loop(items, send, stop, concurrency=_WARMING, grace=0.0)
 
     def _sides(self) -> dict[Arm, Side]:
         backends = {Arm.BASELINE: self._config.baseline, Arm.CANDIDATE: self._config.candidate}
@@ -103,9 +168,6 @@ class Play:
     def _initial(self) -> dict[str, object]:
         redact = self._config.redact.model_dump(mode="json")
         return {"store": self._store.url, "run": self._run, "redact": redact, "salt": self._salt.hex()}
-
-    def _total(self) -> int:
-        return min(self._store.count(self._plan.source), self._plan.limit or sys.maxsize)
 
     def _already(self) -> str:
         return f"; {self._known:,} are answered already" if self._resumed else ""
@@ -121,9 +183,7 @@ class Play:
             yield asyncio.ensure_future(loop)
 
     def _captured(self) -> Iterator[tuple[Request, float | None]]:
-        for number, found in enumerate(self._store.captured(self._plan.source)):
-            if self._plan.limit is not None and number >= self._plan.limit:
-                return
+        for found in self._work.captured():
             at = found[0].at
             self._span = (at, at) if self._span is None else (self._span[0], at)
             yield found
@@ -144,30 +204,26 @@ class Play:
             counted |= one.counters(self._before, time.time())
         return counted
 
-    def _told(self, sender: Sender, *, interrupted: bool) -> int:
+    def _lateness(self, sender: Sender) -> Iterator[str]:
         late, loop = (panel.ms(one.quantile(0.99)) for one in (sender.lag, sender.loop_lag))
-        limit = self._plan.lag_limit
-        self._say(
-            f"left after their moment: p99 {late} (limit {panel.ms(limit)}); event loop late: p99 {loop}"
-        )
+        limit = panel.ms(self._plan.lag_limit)
+        yield f"left after their moment: p99 {late} (limit {limit}); event loop late: p99 {loop}"
         if sender.held_s:
-            self._say(f"limits of a backend stretched the schedule by {sender.held_s:,.1f} s")
+            yield f"limits of a backend stretched the schedule by {sender.held_s:,.1f} s"
         for reason, count in self._prepares[0].unusable.items():
-            self._say(f"{count:,} captured requests could not be sent: {reason}")
+            yield f"{count:,} captured requests could not be sent: {reason}"
+
+    def _ending(self, lines: tuple[str, ...], sender: Sender, *, interrupted: bool) -> Ending:
         if sender.exhausted:
             name = sender.exhausted.removesuffix("_budget")
-            click.echo(
+            why = (
                 f"stopped: the next request might pass the day's {name} limit; raise limits.{_LIMITS[name]}, or wait for "
-                "the next day (UTC), then: migrate replay --resume",
-                err=True,
+                "the next day (UTC)"
             )
-            return HELD
+            return Ending(code=HELD, lines=lines, why=why)
         if interrupted:
-            click.echo(
-                "interrupted; what was answered is kept. Go on with: migrate replay --resume", err=True
-            )
-            return INTERRUPTED
-        return 0
+            return Ending(code=INTERRUPTED, lines=lines, why="interrupted; what was answered is kept")
+        return Ending(code=0, lines=lines)
 
     def _say(self, line: str) -> None:
         if not self._quiet:
@@ -197,8 +253,8 @@ class _Meter:
 class _Interrupts:
     """The first Ctrl-C stops sending, the second stops waiting too."""
 
-    def __init__(self, stop: asyncio.Event) -> None:
-        self._stop = stop
+    def __init__(self, stop: asyncio.Event, *, waits: bool) -> None:
+        self._stop, self._waits = stop, waits
         self._work: asyncio.Future[list[None]] | None = None
         self.count = 0
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -207,7 +263,7 @@ class _Interrupts:
     def _pressed(self) -> None:
         self.count += 1
         self._stop.set()
-        if self.count == 1:
+        if self.count == 1 and self._waits:
             click.echo("stopping: waiting for what is in flight; again to stop at once", err=True)
         elif self._work is not None:
             self._work.cancel()
@@ -241,6 +297,11 @@ def _settle() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)
+
+
+async def _each(items: Iterable[Ready]) -> AsyncIterator[Ready]:
+    for item in items:
+        yield item
 
 
 async def _things(items: AsyncIterator[tuple[float, Ready]]) -> AsyncIterator[Ready]:

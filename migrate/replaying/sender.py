@@ -76,6 +76,9 @@ class Sender:
         self._released: dict[Arm, tuple[int, int]] = {}
         self._spent: dict[Arm, list[int]] = {}
         self._count = 0
+        self._epoch = (
+            time.time() - time.monotonic()
+        )  # a clock that is set back does not send a request before another
         self.sent: dict[Arm, int] = dict.fromkeys(Arm, 0)
         self.in_flight = 0
         self.lag = Histogram()
@@ -196,7 +199,7 @@ class Sender:
                 request=ready.request.id,
                 path=ready.request.path,
                 arm=arm,
-                at=at,
+                at=at if left is None else self._epoch + left[0],
                 lag_s=lag,
                 recording=recording if left is None else replace(recording, connect_s=left[1]),
                 earlier=earlier,

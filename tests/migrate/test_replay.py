@@ -137,7 +137,8 @@ async def test_as_recorded_keeps_the_gaps_and_speed_divides_them(tmp_path: Path)
                 connection.exec_driver_sql("select id from requests order by at").all()
             ):
                 connection.exec_driver_sql("update requests set at = ? where id = ?", (1e9 + n, name))
-        code, err = await migrate(tmp_path, "replay", "--to", "baseline", "--speed", 4)
+        words = ("--to", "baseline", "--speed", 4, "--repeat", "0")
+        code, err = await migrate(tmp_path, "replay", *words)
     assert code == 0, err
     gaps = [later - earlier for earlier, later in pairwise(one.at)]
     assert one.questions == [f"q{n}" for n in range(5)] and all(abs(gap - 0.25) < 0.15 for gap in gaps), gaps
@@ -187,9 +188,8 @@ async def test_turns_of_a_conversation_wait_for_the_answer_before(tmp_path: Path
     bodies = [question("hello", user=user, n=turn) for turn in (1, 2, 3) for user in ("ann", "bob")]
     async with two(slow.act, slow.act, tmp_path):
         await captured(tmp_path, bodies)
-        code, err = await migrate(
-            tmp_path, "replay", "--to", "baseline", "--rate", 200, "--think-time", "100ms"
-        )
+        words = ("--to", "baseline", "--rate", 200, "--think-time", "100ms", "--repeat", "0")
+        code, err = await migrate(tmp_path, "replay", *words)
     assert code == 0, err
     for user in ("ann", "bob"):
         turns = [
