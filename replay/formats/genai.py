@@ -105,6 +105,8 @@ def _kind(fields: Mapping[str, Any]) -> str:
 def _body(talk: Talk, fields: Mapping[str, Any]) -> JSON:
     model = text(fields.get("gen_ai.request.model"))
     given = {wire: fields.get(name) for name, wire in _PARAMETERS.items() if name in fields}
+    if len(talk.choices) > 1:
+        given.setdefault("n", len(talk.choices))
     asked = {wire: value for wire, value in given.items() if value is not None and value is not False}
     return {
         **({"model": model} if model else {}),
@@ -118,8 +120,10 @@ def _body(talk: Talk, fields: Mapping[str, Any]) -> JSON:
 def _format(fields: Mapping[str, Any]) -> JSON:
     """The format of the answer that was asked for. Raises Unusable where only its name was recorded."""
     asked = fields.get("gen_ai.openai.request.response_format") or fields.get("gen_ai.output.type")
-    schema = unfolded(fields.get("gen_ai.request.structured_output_schema"))
-    if isinstance(schema, dict):
+    schema = mapping(unfolded(fields.get("gen_ai.request.structured_output_schema")))
+    if schema.get("type") in ("json_object", "text"):  # OpenLLMetry puts there whatever is no schema, too
+        return {"response_format": schema}
+    if schema:
         return {
             "response_format": {"type": "json_schema", "json_schema": {"name": "response", "schema": schema}}
         }

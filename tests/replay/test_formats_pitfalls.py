@@ -522,7 +522,7 @@ def test_log_events_come_in_any_order_and_with_ids_in_another_writing(imported: 
     (item,) = imported("otlp", logs, [span(genai())])
     assert isinstance(item, Record)
     assert [one["content"] for one in body(item)["messages"]] == ["when?", "noon", "and now?"]
-    assert [one["message"]["content"] for one in said(item)["choices"]] == ["a", "b"]
+    assert [one["message"]["content"] for one in said(item)["choices"]] == ["a", "b"] and body(item)["n"] == 2
 
 
 def test_log_events_without_content_or_without_their_span_are_accounted_for(imported: Import) -> None:
@@ -545,6 +545,18 @@ def test_the_event_with_all_details_is_a_call_with_its_span_and_without(imported
     for items in (joined, alone):
         assert body(record(items))["messages"] == ASKED and said(record(items)) == ANSWER
     assert record(joined).duration_s == 1 and "captured-at-end" in record(alone).notes
+
+
+@pytest.mark.parametrize(
+    ("schema", "kind"),
+    [({"type": "object", "properties": {}}, "json_schema"), ({"type": "json_object"}, "json_object")],
+)
+def test_the_format_that_openllmetry_recorded_is_asked_for(
+    imported: Import, schema: dict[str, Any], kind: str
+) -> None:
+    told = genai(parts(TEXT), gen_ai__request__structured_output_schema=json.dumps(schema))
+    (item,) = imported("otlp", [span(told)])
+    assert isinstance(item, Record) and body(item)["response_format"]["type"] == kind
 
 
 @pytest.mark.parametrize(
