@@ -13,6 +13,7 @@ from replay.formats.fields import (
     count,
     lasting,
     listed,
+    mapping,
     passed,
     text,
     unfolded,

@@ -29,6 +29,7 @@ from replay.formats.sources import Source
 from replay.values import MAX_DEPTH
 
 FIRST = re.compile(rb"\d{1,10}:\d{1,2}:[a-z_]{2,20};")
+_LOOKED_AT = ("id", "type", "error", "request", "response")
 _LONGEST = 2**28
 """Bytes of one flow; mitmproxy itself keeps no larger body unless it is told to."""
 
@@ -43,29 +44,48 @@ def read(sources: Sequence[Source]) -> Iterator[Item]:
 def _flows(file: io.BufferedReader[Any]) -> Iterator[Any]:
     try:
         while file.peek(1):
-            yield _value(*_framed(file), 0)
-    except (ValueError, OverflowError) as error:
+            yield _flow(file)
+    except ValueError as error:
         yield Unusable("malformed", str(error)[:120])
 
 
-def _framed(file: io.BufferedReader[Any] | io.BytesIO) -> tuple[bytes, bytes]:
-    """The bytes of the next value and the mark of its type. Raises ValueError."""
+def _flow(file: io.BufferedReader[Any]) -> Any:
+    """The next flow, as far as it is looked at. Raises ValueError."""
     digits = b""
     while (one := file.read(1)).isdigit() and len(digits) < 10:
         digits += one
     if one != b":" or not digits or int(digits) > _LONGEST:
-        raise ValueError("no length where a value should begin")
+        raise ValueError("no length where a flow should begin")
     data, kind = file.read(int(digits)), file.read(1)
     if len(data) < int(digits) or not kind:
         raise ValueError("the file ends inside a flow")
-    return data, kind
+    if kind != b"}":
+        raise ValueError("a value that is no flow")
+    frames = list(_frames(data))
+    named = {_words(key): frame for (key, _), frame in zip(frames[::2], frames[1::2], strict=False)}
+    return {name: _value(*named[name], 0) for name in _LOOKED_AT if name in named}
+
+
+def _frames(data: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """The values that stand one after the other, each as its bytes and the mark of its type. Raises ValueError."""
+    place = 0
+    while place < len(data):
+        colon = data.index(b":", place, place + 12)
+        end = colon + 1 + int(data[place:colon])
+        kind = data[end : end + 1]
+        if not colon < end or not kind:
+            raise ValueError("a value longer than what holds it")
+        yield data[colon + 1 : end], kind
+        place = end + 1
 
 
 def _value(data: bytes, kind: bytes, depth: int) -> Any:
     """A value by its mark: bytes stay bytes. Raises ValueError."""
-    if kind in b"]}" and depth < MAX_DEPTH:
-        return _several(data, kind, depth + 1)
     match kind:
+        case b"]" | b"}" if depth < MAX_DEPTH:
+            values = [_value(*frame, depth + 1) for frame in _frames(data)]
+            pairs = zip(values[::2], values[1::2], strict=False)
+            return values if kind == b"]" else {_words(key): value for key, value in pairs}
         case b",":
             return data
         case b";":
@@ -79,16 +99,6 @@ def _value(data: bytes, kind: bytes, depth: int) -> Any:
         case b"~":
             return None
     raise ValueError(f"no value has the mark {kind!r}, or it is nested too deeply")
-
-
-def _several(data: bytes, kind: bytes, depth: int) -> Any:
-    inner = io.BytesIO(data)
-    values = []
-    while inner.tell() < len(data):
-        values.append(_value(*_framed(inner), depth))
-    if kind == b"]":
-        return values
-    return {_words(key): value for key, value in zip(values[::2], values[1::2], strict=False)}
 
 
 def _record(line: int, flow: JSON) -> Record:
