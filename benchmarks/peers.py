@@ -4,11 +4,12 @@
 prompt each, 20 tokens streamed. The server (``benchmarks.peers_server``) has a core of its own and notes when each request
 arrived and when each token was written; the tool, with everything it starts, has another.
 
-A tool climbs its ladder of rates until it loses its schedule twice at one rate. It *keeps its schedule* when every request is
-answered, the achieved rate is at least 99.5 % of the asked, and p99 of lateness is at most 10 ms. Lateness is arrival at the
-server minus the moment on the schedule, relative to the least late request, so that nobody pays for starting up; the first
-second is left out for all. Beside it: TTFT and ITL as the tool reports them and as the server knows them (first token written
-minus request arrived; gaps between tokens, or their average a request where the tool reports only that).
+A tool climbs its ladder of rates until it loses its schedule twice at one rate, and is then overloaded once. It *keeps its
+schedule* when every request is answered, the achieved rate is at least 99.5 % of the asked, and p99 of lateness is at most
+10 ms. Lateness is arrival at the server minus the moment on the schedule, relative to the least late request, so that nobody
+pays for starting up; the first second is left out for all. Beside it: TTFT and ITL as the tool reports them and as the server
+knows them (first token written minus request arrived; gaps between tokens, or their average a request where the tool reports
+only that).
 """
 
 from __future__ import annotations
@@ -123,20 +124,33 @@ def on_core(core: int) -> Iterator[None]:
 
 
 def climbed(tool: Tool, port: int, seconds: float) -> Iterator[Run]:
-    """The tool at rising rates, up to the first at which no try keeps the schedule. Prints as it goes."""
+    """The tool at rising rates up to the first at which no try keeps the schedule, then at twice the last that it kept: what
+    does it say when it is overloaded?"""
+    kept = 0
     for rate in tool.rates:
-        for _ in range(TRIES):
-            try:
-                run = measured(tool, port, rate, round(rate * (seconds + START)))
-            except ToolFailed as failed:
-                print(f"{tool.name:15}{rate:>7}  {failed}", flush=True)
-                continue
-            print(_row(run), flush=True)
-            yield run
-            if run.kept:
-                break
-        else:
-            return
+        runs = tried(tool, port, rate, seconds, TRIES)
+        yield from runs
+        if not any(run.kept for run in runs):
+            break
+        kept = rate
+    if kept:
+        yield from tried(tool, port, 2 * kept, seconds, 1)
+
+
+def tried(tool: Tool, port: int, rate: int, seconds: float, tries: int) -> list[Run]:
+    """One rate, up to ``tries`` times until the schedule is kept. Prints as it goes; a run that failed is only told."""
+    runs: list[Run] = []
+    for _ in range(tries):
+        try:
+            run = measured(tool, port, rate, round(rate * (seconds + START)))
+        except ToolFailed as failed:
+            print(f"{tool.name:15}{rate:>7}  {failed}", flush=True)
+            continue
+        print(_row(run), flush=True)
+        runs.append(run)
+        if run.kept:
+            break
+    return runs
 
 
 def measured(tool: Tool, port: int, rate: int, count: int) -> Run:
