@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 SOURCES := migrate replay reports tests benchmarks
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check format bench bench-decoding bench-recording bench-workload bench-peers test-vllm test-sdks lock dist-check clean
+.PHONY: help install demo test check format bench bench-decoding bench-recording bench-workload bench-peers bench-replay test-vllm test-sdks lock dist-check clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -59,6 +59,9 @@ bench-recording: .venv/.demo ## what the recording transport costs a caller of t
 
 bench-workload: .venv/.demo .venv-vllm/.ready ## real arrival times and prompts through the gateway to a real vLLM
 	@$(BIN)/python -m benchmarks.workload
+
+bench-replay: .venv/.demo ## whether a replay sends on time and times what it gets, beside what the server knows
+	@$(BIN)/python -m benchmarks.fidelity
 
 bench-peers: .venv/.demo .venv-guidellm/.ready .venv-aiperf/.ready ## replay beside guidellm and aiperf: who sends on time, who measures right
 	@$(BIN)/python -m benchmarks.peers

@@ -1,7 +1,7 @@
 """A backend that knows to the microsecond what it did: streams of 20 tokens, the first after 50 ms, then one each 10 ms.
 
-``python -m benchmarks.peers_server`` prints its port. The shape is the simulator's (vLLM's chunks), prepared once: what is
-measured with it are clients, so it has to hold rates at which the simulator's own work would be the limit.
+``python -m benchmarks.peers_server [TOKENS [ITL]]`` prints its port. The shape is the simulator's (vLLM's chunks),
+prepared once: what is measured with it are clients, so it has to hold rates at which the simulator's own work would be the limit.
 ``GET /truth`` returns, and forgets, every finished stream as ``[arrived, written, …, written]``: readings of
 ``CLOCK_MONOTONIC``, one for the whole request read and one for each token.
 """
@@ -11,8 +11,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import sys
 from time import monotonic
-from typing import Any
+from typing import Any, ClassVar
 
 import orjson
 import uvloop
@@ -42,21 +43,21 @@ def _delta(finish: str | None = None, **delta: str) -> bytes:
     return _event(choices=[{"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}])
 
 
-def _pieces() -> list[bytes]:
+def _pieces(tokens: int) -> list[bytes]:
     """What is written with each token: the head goes with the first, everything that follows the text with the last."""
-    pieces = [_delta(content=" tide") for _ in range(TOKENS)]
-    usage = {"prompt_tokens": 10, "completion_tokens": TOKENS, "total_tokens": 10 + TOKENS}
+    pieces = [_delta(content=" tide") for _ in range(tokens)]
+    usage = {"prompt_tokens": 10, "completion_tokens": tokens, "total_tokens": 10 + tokens}
     pieces[0] = _HEAD + _delta(role="assistant", content="") + pieces[0]
     pieces[-1] += _delta("stop", content="") + _event(choices=[], usage=usage)
     pieces[-1] += b"e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n"
     return pieces
 
 
-_PIECES = _pieces()
-
-
 class Backend(asyncio.Protocol):
     """One connection."""
+
+    pieces: ClassVar = _pieces(TOKENS)
+    itl: ClassVar = ITL
 
     def connection_made(self, transport: Any) -> None:
         self.transport = transport
@@ -96,20 +97,21 @@ class Backend(asyncio.Protocol):
             return
         at = monotonic()
         with contextlib.suppress(OSError):  # the client left; connection_lost follows
-            os.write(self.plug, _PIECES[len(times) - 1])
+            os.write(self.plug, self.pieces[len(times) - 1])
         times.append(at)
-        if len(times) <= TOKENS:
-            due += ITL
+        if len(times) <= len(self.pieces):
+            due += self.itl
             self.later(max(0.0, due - at), self.token, due, times)
         else:
             _truth.append(times)
 
 
-async def main() -> None:
+async def main(tokens: int = TOKENS, itl: float = ITL) -> None:
+    Backend.pieces, Backend.itl = _pieces(tokens), itl
     server = await asyncio.get_running_loop().create_server(Backend, "127.0.0.1", 0, backlog=4096)
     print(server.sockets[0].getsockname()[1], flush=True)
     await server.serve_forever()
 
 
 if __name__ == "__main__":
-    uvloop.run(main())
+    uvloop.run(main(*map(int, sys.argv[1:2]), *map(float, sys.argv[2:3])))

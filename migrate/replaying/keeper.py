@@ -35,6 +35,7 @@ from replay.histogram import Histogram
 
 _STATUS_S = 0.25
 _FLUSH_S = 60.0
+"""How long the store may take nothing before what is left is given up."""
 _NICENESS = 10
 """Sending on time comes first. It has to stay in the sender's session: to the scheduler another one is another customer, who
 gets as much of a processor whatever its niceness."""
@@ -157,6 +158,7 @@ def _run(sock: socket.socket, start: dict[str, Any]) -> None:
         try:
             done = _serve(sock, keeper)
         finally:
+            _flush(sock, keeper, writer)
             flushed = writer.close(_FLUSH_S)
             if not done:
                 store.end_run(start["run"], at=time.time(), status="cut")
@@ -185,6 +187,16 @@ def _serve(sock: socket.socket, keeper: Keeper) -> bool:
             if isinstance(heard, Done):
                 return True
             keeper.take(heard)
+
+
+def _flush(sock: socket.socket, keeper: Keeper, writer: Writer) -> None:
+    """Waits while the store takes what is left, however long that is on a busy machine, and says that it goes on."""
+    written, since = -1, time.monotonic()
+    while (status := writer.status())["queued"] and time.monotonic() - since < _FLUSH_S:
+        if status["written"] > written:
+            written, since = status["written"], time.monotonic()
+        _tell(sock, keeper)
+        time.sleep(_STATUS_S)
 
 
 def _tell(sock: socket.socket, keeper: Keeper) -> None:

@@ -7,6 +7,7 @@ import pickle
 import socket
 import struct
 import sys
+import time
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,7 +22,8 @@ from replay.exchange import Arm, Failure, Recording, Request
 _LENGTH = struct.Struct("!I")
 _ROOM = 256 * 2**20
 """Bytes that may wait for the keeper; beyond them sending waits, which counts as being late."""
-_END_S = 90.0
+_SILENCE_S = 90.0
+"""A keeper that has said nothing for so long has hung."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,6 +118,7 @@ class Link:
     ) -> None:
         self._initial, self._heard, self._gone = initial, heard, lost
         self._first = asyncio.Event()
+        self._heard_at = 0.0
         self._process: Process | None = None
         self._transport: asyncio.Transport | None = None
         self._protocol: _Protocol | None = None
@@ -144,6 +147,7 @@ class Link:
         await self._first.wait()
 
     def _told(self, told: MirrorStatus) -> None:
+        self._heard_at = time.monotonic()
         self._first.set()
         self._heard(told.values)
 
@@ -167,16 +171,19 @@ class Link:
         if self._process is None:
             return
         self.send(Done())
+        ended = asyncio.ensure_future(self._process.communicate())
         try:
-            _, said = await asyncio.wait_for(self._process.communicate(), _END_S)
-        except TimeoutError:
-            self._process.kill()
-            raise KeeperFailed(
-                f"the keeper did not end within {_END_S:g} s; what it wrote is kept", 1
-            ) from None
+            while not ended.done():
+                heard = self._heard_at
+                await asyncio.wait({ended}, timeout=_SILENCE_S)
+                if not ended.done() and self._heard_at == heard:
+                    self._process.kill()
+                    raise KeeperFailed("the keeper hung; what it wrote is kept", 1)
         finally:
+            ended.cancel()
             if self._transport is not None:
                 self._transport.close()
+        _, said = ended.result()
         if self._process.returncode:
             lines = said.decode("utf-8", "replace").strip().splitlines()
             line = lines[-1].removeprefix("migrate: ") if lines else "the keeper ended without a word"
