@@ -148,3 +148,9 @@ def test_what_is_broken_is_skipped_and_raises_nothing(tmp_path: Path, name: str,
     path.write_bytes(data)
     for item in read([Source(path)], name):
         assert isinstance(item, Skip)
+
+
+def test_the_documentation_names_every_format() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "formats.md").read_text()
+    assert all(f"`{name}`" in page for name in FORMATS)
+    assert f"[{len(FORMATS)} are known]" in (Path(__file__).parents[2] / "README.md").read_text()
