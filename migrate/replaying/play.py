@@ -97,7 +97,7 @@ class Play:
         alone = [plan.model_copy(update={"to": arm.value}) for arm in plan.arms]
         plans = [plan] if plan.concurrency is None else alone
         self._prepares = [Prepare(config, one, redactor, known=known) for one in plans]
-        self._known = max((len(ids) for ids in known.values()), default=0)
+        self._known = len(set.intersection(*(known[arm] for arm in plan.arms)))
         self._resumed = resumed
         if resumed:
             _reopen(store, run)
@@ -123,7 +123,7 @@ class Play:
             link = Link(self._initial(), lambda told: _heard(told, shown), stop.set)
             ordered = self._plan.think_time is not None
             sender = Sender(self._config, client=client, link=link, sides=sides, stop=stop, order=ordered)
-            shown = panel.Shown(total=self._work.total, sender=sender, named=self._plan.arms)
+            shown = panel.Shown(total=self._work.total - self._known, sender=sender, named=self._plan.arms)
             await link.start()
             self._say(self._work.title + self._already())
             _settle()
