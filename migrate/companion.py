@@ -23,8 +23,8 @@ from migrate.channel import Control, Frames, Message, MirrorStatus, encode, stat
 from migrate.config import Config
 
 _NICENESS = 19
-"""What the application leaves of the processor. Niceness counts within a session only (Linux's autogroup), so the process stays in
-ours; its own group keeps Ctrl-C from it."""
+"""What the application leaves of the processor. Niceness counts within a session only (Linux's autogroup), so the process stays
+in ours; its own group keeps Ctrl-C from it."""
 _BOOT = (
     "import json, sys; sys.path[:] = json.loads(sys.argv.pop(1)); "
     "from migrate.mirror.__main__ import main; sys.exit(main())"

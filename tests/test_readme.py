@@ -72,6 +72,21 @@ def test_the_rehearsal_by_hand_ends_in_hold(tmp_path: Path) -> None:
     assert '"choices"' in done.stdout and "HOLD" in done.stdout
 
 
+def test_the_python_example_records_its_call(tmp_path: Path) -> None:
+    (example,) = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+    port = free_port()
+    (tmp_path / "example.py").write_text(example, encoding="utf-8")
+    script = (
+        f"{sys.executable} -m migrate simulate --port {port} 2>simulator.txt &\n"
+        "until grep -q listening simulator.txt; do sleep 0.1; done\n"
+        f"export OPENAI_BASE_URL=http://127.0.0.1:{port}/v1 OPENAI_API_KEY=none\n"
+        f"{sys.executable} example.py && {sys.executable} -m migrate runs --store sqlite:///migrate.db"
+    )
+    done = run(script, tmp_path)
+    assert done.returncode == 0 and done.stderr == "", done.stderr
+    assert re.search(r"capture +ended", done.stdout), done.stdout
+
+
 def run(script: str, folder: Path) -> subprocess.CompletedProcess[str]:
     tools = folder / "bin"
     tools.mkdir()
