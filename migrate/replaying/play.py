@@ -264,7 +264,8 @@ class _Interrupts:
         self.count += 1
         self._stop.set()
         if self.count == 1 and self._waits:
-            click.echo("stopping: waiting for what is in flight; again to stop at once", err=True)
+            # Through sys.stderr, which a panel has taken over; click keeps the terminal's own, and would write into it.
+            print("stopping: waiting for what is in flight; again to stop at once", file=sys.stderr)
         elif self._work is not None:
             self._work.cancel()
 
