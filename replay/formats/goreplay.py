@@ -24,7 +24,9 @@ class _Message:
 
     __slots__ = ("at_ns", "data", "id", "kind", "lasted_ns", "line")
 
-    def __init__(self, line: int, block: bytes) -> None:
+    def __init__(self, line: int, block: bytes | Unusable) -> None:
+        if isinstance(block, Unusable):
+            raise block
         first, _, self.data = block.lstrip(b"\n").partition(b"\n")
         words = first.split()
         if not FIRST.match(first + b"\n"):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 from replay.coding import plain
@@ -37,8 +38,8 @@ _LONGEST = 2**28
 def read(sources: Sequence[Source]) -> Iterator[Item]:
     """Each flow of each source, one in memory at a time. What is behind a damaged length cannot be found again."""
     for source in sources:
-        yield from each(enumerate(_flows(source.file()), 1), _record)
-        source.close()
+        flows = chain(_flows(source.file()), (why for _, why in source.ended()))
+        yield from each(enumerate(flows, 1), _record)
 
 
 def _flows(file: io.BufferedReader[Any]) -> Iterator[Any]:

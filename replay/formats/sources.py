@@ -28,6 +28,8 @@ HEAD = 64 * 1024
 _BUFFER = 2**20
 _MOST = 2**27
 """Bytes of the longest line and of the longest field of a CSV file."""
+_BLOCK = 2**25
+"""Bytes of the longest block; GoReplay ends a message at 5 MB."""
 _GZIP, _ZSTD, _BOM = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xef\xbb\xbf"
 _LAST_COMMA = re.compile(rb",[\s\]]{0,64}\Z")
 
@@ -35,14 +37,16 @@ _LAST_COMMA = re.compile(rb",[\s\]]{0,64}\Z")
 class Source:
     """One input. ``head`` is its beginning, decompressed; everything else reads it once, from the start.
 
-    A file is open only while it is read, so that there may be thousands of them.
+    A file is open only while it is read, so that there may be thousands of them. Pipes, standard input among them, cannot be
+    opened again and stay open.
     """
 
     def __init__(self, path: Path | None) -> None:
         """``path``: a file; ``None`` is standard input. Raises OSError."""
         self.name = "standard input" if path is None else str(path)
         self.stem = "" if path is None else path.name.split(".", 1)[0]
-        self.size = path.stat().st_size if path is not None else None
+        self._again = path is not None and path.is_file()
+        self.size = path.stat().st_size if path is not None and self._again else None
         """Bytes on disk; ``None`` when they are not known."""
         self._path, self._done = path, 0
         self._open: _Bytes | None = None
@@ -56,8 +60,8 @@ class Source:
         return self._done if self._open is None else self._open.raw.count
 
     def close(self) -> None:
-        """Lets go of the file; standard input cannot be opened again and stays open."""
-        if self._open is not None and self._path is not None:
+        """Lets go of the file."""
+        if self._open is not None and self._again:
             self._open.close()
             self._done, self._open = self._open.raw.count, None
 
@@ -70,31 +74,41 @@ class Source:
         """All bytes, decompressed."""
         return self._opened()
 
+    def ended(self, number: int = 0) -> Iterator[tuple[int, Unusable]]:
+        """A last row that says so when compressed data stopped early. Lets go of the file."""
+        broken = self._open.broken if self._open is not None else None
+        self.close()
+        if broken:
+            yield number + 1, Unusable("malformed", f"compressed data are damaged: {broken}")
+
     def lines(self) -> Iterator[tuple[int, Any]]:
         """Lines that are not blank, numbered from 1. Only LF ends a line: U+2028 stands within JSON texts."""
         plain, number = self._opened(), 0
         for line in iter(partial(plain.readline, _MOST), b""):
             if stripped := line.strip():
                 number += 1
-                yield number, stripped if len(line) < _MOST else self._too_long(plain)
-        yield from self._ended(number)
+                yield number, stripped if len(line) < _MOST or line.endswith(b"\n") else _too_long(plain)
+        yield from self.ended(number)
 
-    def blocks(self, mark: bytes) -> Iterator[bytes]:
-        """The bytes between marks."""
+    def blocks(self, mark: bytes) -> Iterator[bytes | Unusable]:
+        """The bytes between marks; without one for long they are cut."""
         plain, rest = self._opened(), b""
         while piece := plain.read(_BUFFER):
             *whole, rest = (rest + piece).split(mark)
             yield from whole
+            if len(rest) > _BLOCK:
+                yield rest
+                rest = b""
         if rest.strip():
             yield rest
-        self.close()
+        yield from (why for _, why in self.ended())
 
     def objects(self, page: str | None = None, *, table: bool = False) -> Iterator[tuple[int, Any]]:
         """The records of a file, numbered from 1: of lines, of a list, of one document, of CSV where ``table``.
 
         ``page``: the key under which a document or a line may hold a list of them.
         """
-        start = self.head.lstrip()
+        start = self._opened().peek(_BUFFER).lstrip()
         if start.startswith(b"["):
             yield from self.items("item")
         elif table and not start.startswith(b"{"):
@@ -118,7 +132,7 @@ class Source:
             why = " ".join(str(error).split("\n", 1)[0].split())
             yield number + 1, Unusable("malformed", f"not JSON: {why[:80]}")
         else:
-            yield from self._ended(number)
+            yield from self.ended(number)
 
     def rows(self) -> Iterator[tuple[int, Any]]:
         """The rows of a CSV file by column name, numbered from 1; a missing cell is None."""
@@ -131,26 +145,13 @@ class Source:
             except csv.Error as error:
                 yield number + 1, Unusable("malformed", f"not CSV: {error}")
             else:
-                yield from self._ended(number)
+                yield from self.ended(number)
 
     def _unpaged(self, page: str) -> Iterator[Any]:
         for _, line in self.lines():
             value = loaded(line) if isinstance(line, bytes) else None
             inner = value.get(page) if isinstance(value, dict) else None
             yield from inner if isinstance(inner, list) else [line if value is None else value]
-
-    def _ended(self, number: int) -> Iterator[tuple[int, Unusable]]:
-        """A last row that says so when compressed data stopped early."""
-        broken = self._open.broken if self._open is not None else None
-        self.close()
-        if broken:
-            yield number + 1, Unusable("malformed", f"compressed data are damaged: {broken}")
-
-    @staticmethod
-    def _too_long(plain: io.BufferedReader[Any]) -> Unusable:
-        while (rest := plain.readline(_BUFFER)) and not rest.endswith(b"\n"):
-            pass
-        return Unusable("malformed", f"a line longer than {_MOST // 2**20} MiB")
 
     def _opened(self) -> io.BufferedReader[Any]:
         if self._open is None:
@@ -244,6 +245,13 @@ class _Mended:
                 return data[:cut]
         rest, self._held = self._held, b""
         return rest[1:]
+
+
+def _too_long(plain: io.BufferedReader[Any]) -> Unusable:
+    """Passes over the rest of a line."""
+    while (rest := plain.readline(_BUFFER)) and not rest.endswith(b"\n"):
+        pass
+    return Unusable("malformed", f"a line longer than {_MOST // 2**20} MiB")
 
 
 def _peeled(raw: _Counted) -> Any:

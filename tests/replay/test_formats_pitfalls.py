@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ import pytest
 from replay.formats import detect, groups, read, sources_of
 from replay.formats.record import Item, Record, Skip, Use
 from replay.formats.sources import Source
+from tests.replay.test_formats import SAMPLES
 
 Import = Callable[..., list[Item]]
 ASKED = [{"role": "user", "content": "When is high tide?"}]
@@ -118,6 +121,33 @@ def test_a_line_that_is_too_long_is_skipped_and_the_next_one_read(
     long = {"messages": [{"role": "user", "content": "x" * 5000}]}
     items = imported("chat-jsonl", [BODY, long, BODY])
     assert skipped(items) == ["malformed"] and [item.line for item in items] == [1, 2, 3]
+
+
+@pytest.mark.parametrize(("name", "sample"), [("goreplay", "requests.gor"), ("mitmproxy", "flows.mitm")])
+def test_damage_behind_the_last_record_of_a_compressed_file_is_told(
+    imported: Import, name: str, sample: str
+) -> None:
+    data = (SAMPLES / name / sample).read_bytes()
+    whole, damaged = imported(name, data), imported(name, gzip.compress(data)[:-4])
+    assert [*map(repr, damaged[:-1])] == [*map(repr, whole)] and "damaged" in repr(damaged[-1])
+
+
+def test_a_pipe_is_read_though_it_cannot_be_opened_twice(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_bytes, args=(json.dumps(BODY).encode(),))
+    writer.start()
+    source = Source(pipe)
+    writer.join()
+    assert detect(source) == "chat-jsonl" and source.size is None
+    assert len(list(read([source], "chat-jsonl"))) == 1
+
+
+def test_long_lines_are_lines_so_that_a_bad_one_costs_no_other(imported: Import) -> None:
+    told = genai(parts(TEXT | {"content": "x" * 200_000}))
+    lines = [json.dumps(span(told)).encode(), b'{"resourceSpans": [', json.dumps(span(told)).encode()]
+    items = imported("otlp", b"\n".join(lines))
+    assert [isinstance(item, Skip) for item in items] == [False, True, False]
 
 
 def test_thousands_of_files_may_be_given(tmp_path: Path) -> None:
