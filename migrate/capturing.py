@@ -69,12 +69,13 @@ class Capture:
         self._deadline = float("inf")
         self._stored, self._over = True, False
         self._thread = threading.Thread(target=self._run, name="migrate-capture", daemon=True)
+        self._at_exit: Finalize | None = None
 
     def start(self) -> None:
         """From now on there is a thread, and an orderly end with the process. Raises RuntimeError when there can be none."""
         self._thread.start()
         # Unlike atexit this also runs where multiprocessing ends a worker.
-        Finalize(None, self.stop, args=(_AT_EXIT_S,), exitpriority=10)
+        self._at_exit = Finalize(None, self.stop, args=(_AT_EXIT_S,), exitpriority=10)
 
     def begin(self, target: str, headers: RawHeaders, body: bytes | None) -> Passing | None:
         """A model call that is about to be made. ``None`` when it cannot be recorded, which is counted.
@@ -100,6 +101,8 @@ class Capture:
         """Writes everything and ends the run. False when that did not work ``within`` so many seconds."""
         self._deadline = time.monotonic() + within
         self._stopping.set()
+        if self._at_exit is not None:
+            self._at_exit.cancel()
         self._thread.join(within)
         if self._thread.is_alive():
             log.warning("recorded model calls are still being written to %s", self._settings.store)

@@ -38,8 +38,8 @@ _LOOK_S = 0.1
 class Companion:
     """One mirror process for one run of kind ``capture``. After it ended, ``start`` begins another one for the same run.
 
-    ``salt``: the redaction's secret in hexadecimal. ``folder``: where a relative
-    store stands; ``None`` is where the application stands.
+    ``salt``: the redaction's secret in hexadecimal. ``folder``: where a relative store stands; ``None`` is where the application
+    stands.
     """
 
     def __init__(self, config: Config, *, salt: str, folder: str | None) -> None:
@@ -62,12 +62,14 @@ class Companion:
         """Starts the process; ``listen`` tells when it is ready. Raises OSError."""
         ours, theirs = socket.socketpair()
         inlet, outlet = socket.socketpair()
-        python = os.fsdecode(spawn.get_executable() or sys.executable)
-        command = (python, "-P", "-c", _BOOT, json.dumps(sys.path), "--fd", str(theirs.fileno()))
+        python, path = (
+            os.fsdecode(spawn.get_executable() or sys.executable),
+            json.dumps([*map(str, sys.path)]),
+        )
         with theirs, outlet, inlet:
             try:
                 self._process = subprocess.Popen(
-                    command,
+                    (python, "-P", "-c", _BOOT, path, "--fd", str(theirs.fileno())),
                     stdin=outlet.fileno(),
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.PIPE,
@@ -75,10 +77,11 @@ class Companion:
                     process_group=0,
                     cwd=self._folder,
                 )
-                inlet.sendall(self._initial(), _SILENT)
             except BaseException:
                 ours.close()
                 raise
+            with contextlib.suppress(ConnectionError):  # it is gone already; listening says why
+                inlet.sendall(self._initial(), _SILENT)
         with contextlib.suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, self._process.pid, _NICENESS)
         ours.setblocking(False)
@@ -140,12 +143,20 @@ class Companion:
             try:
                 frame = frame[self._socket.send(frame, _SILENT) :]
             except (BlockingIOError, InterruptedError):
-                select.select((), (self._socket,), (), _LOOK_S)
+                self._wait(self._socket)
                 if not patient():
                     self._close()
             except OSError:
                 self._close()
         return self._socket is not None
+
+    def _wait(self, plug: socket.socket) -> None:
+        """Until there may be room again. What the process says meanwhile is heard, or it would wait for us."""
+        if self._process is not None:
+            self._hear(self._process)
+        ready = select.poll()  # select() knows no more than 1,024 files
+        ready.register(plug, select.POLLOUT)
+        ready.poll(_LOOK_S * 1e3)
 
     def finish(self, *, patient: Callable[[], bool]) -> str | None:
         """Lets the process write what it has, and waits for its end. Returns ``None`` when all is in the store, else why not.
@@ -156,6 +167,9 @@ class Companion:
         if process is None:
             return None
         self.send(Control(stop=True), patient=patient)
-        code = process.wait()
+        while process.poll() is None:
+            self._hear(process)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(_LOOK_S)
         words = self._gone(process)
-        return words if code else None
+        return words if process.returncode else None

@@ -25,6 +25,7 @@ from tests.migrate.sdk import (
     ASK,
     KEY,
     OWN,
+    SDK,
     WAYS,
     async_client,
     counted,
@@ -93,6 +94,17 @@ async def test_what_an_asynchronous_client_asks_and_gets_is_stored(way: str, sto
     assert text(one) == whole.choices[0].message.content and text(streamed) == said(pieces)
     assert outcome(one) is outcome(streamed) is Outcome.OK
     timed(one, streamed)
+
+
+@pytest.mark.skipif(SDK < 3, reason="an SDK before 3 needs one more package for its aiohttp client")
+async def test_the_sdks_aiohttp_client_is_recorded_as_well(store: str) -> None:
+    with running(simulator(pacing=Pacing(itl=0.002))) as url:
+        more = {"http_client": openai.DefaultAioHttpClient()}
+        async with async_client("record", url, store, **more) as client:
+            stream = await client.chat.completions.create(model="m", messages=ASK, stream=True)
+            pieces = [part async for part in stream]
+    (streamed,) = stored(store)
+    assert outcome(streamed) is Outcome.OK and text(streamed) == said(pieces)
 
 
 def timed(one: Exchange, streamed: Exchange) -> None:
