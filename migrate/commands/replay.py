@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import click
-import orjson
 
+from migrate.commands.options import duration, fields, rate, share
 from migrate.config import Config, load
 from migrate.errors import ConfigError, StoreError
 from migrate.replaying.plan import ARMS, Plan
 from migrate.replaying.play import Play, recorded
 from migrate.store import Store
-from replay.units import parse_duration, parse_share
+from replay.units import parse_duration
 
 _EPILOG = """\b
 Examples:
@@ -31,26 +31,12 @@ Judge with: migrate report"""
 _SCHEDULES = ("rate", "ramp", "sweep", "concurrency")
 
 
-def _duration(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
-    try:
-        return None if value is None else parse_duration(value)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from None
-
-
-def _share(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
-    try:
-        return None if value is None else parse_share(value)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from None
-
-
 def _ramp(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[float, float, float] | None:
     if value is None:
         return None
     try:
         start, end, each = value.split(":")
-        found = _rate(start), _rate(end), parse_duration(each)
+        found = rate(start), rate(end), parse_duration(each)
     except ValueError:
         raise click.BadParameter(f"{value!r} is not FROM:TO:TIME, such as 1:50:10m") from None
     return found
@@ -63,33 +49,13 @@ def _sweep(
         return None
     try:
         rates, each = value.split(":")
-        return tuple(_rate(rate) for rate in rates.split(",")), parse_duration(each)
+        return tuple(rate(one) for one in rates.split(",")), parse_duration(each)
     except ValueError:
         raise click.BadParameter(f"{value!r} is not RATE,RATE,…:TIME, such as 5,10,20:2m") from None
 
 
-def _rate(text: str) -> float:
-    rate = float(text)
-    if not 0 < rate < float("inf"):
-        raise ValueError(text)
-    return rate
-
-
 def _think(ctx: click.Context, param: click.Parameter, value: str | None) -> float | str | None:
-    return value if value == "recorded" else _duration(ctx, param, value)
-
-
-def _overrides(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for value in values:
-        name, equals, text = value.partition("=")
-        if not equals or not name:
-            raise click.BadParameter(f"{value!r} is not NAME=VALUE, such as temperature=0")
-        try:
-            found[name] = orjson.loads(text)
-        except orjson.JSONDecodeError:
-            found[name] = text
-    return found
+    return value if value == "recorded" else duration(ctx, param, value)
 
 
 @click.command(epilog=_EPILOG)
@@ -133,14 +99,14 @@ def _overrides(ctx: click.Context, param: click.Parameter, values: tuple[str, ..
 @click.option("--limit", type=int, help="Only the first so many requests.")
 @click.option(
     "--repeat",
-    callback=_share,
+    callback=share,
     help="Share that the baseline gets twice, for the noise floor. [default: shadow.repeat_baseline]",
 )
 @click.option(
     "--set",
     "overrides",
     multiple=True,
-    callback=_overrides,
+    callback=fields,
     metavar="NAME=VALUE",
     help="A field of every body, such as temperature=0; repeatable.",
 )
@@ -149,14 +115,14 @@ def _overrides(ctx: click.Context, param: click.Parameter, values: tuple[str, ..
 )
 @click.option(
     "--warmup",
-    callback=_duration,
+    callback=duration,
     metavar="TIME",
     help="The first so long is not judged. [default: policy.warmup]",
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the schedule and the nonces.")
 @click.option(
     "--lag-limit",
-    callback=_duration,
+    callback=duration,
     default="10ms",
     show_default=True,
     metavar="TIME",
@@ -164,7 +130,7 @@ def _overrides(ctx: click.Context, param: click.Parameter, values: tuple[str, ..
 )
 @click.option(
     "--grace",
-    callback=_duration,
+    callback=duration,
     default="30s",
     show_default=True,
     metavar="TIME",

@@ -1,0 +1,49 @@
+"""Option values that several commands take, parsed in one way."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import click
+import orjson
+
+from replay.units import parse_duration, parse_share
+
+
+def duration(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
+    """``50ms`` as seconds."""
+    try:
+        return None if value is None else parse_duration(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+def share(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
+    """``10 %`` as 0.1."""
+    try:
+        return None if value is None else parse_share(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+def rate(text: str) -> float:
+    """A number above 0. Raises ValueError for anything else."""
+    found = float(text)
+    if not 0 < found < math.inf:
+        raise ValueError(text)
+    return found
+
+
+def fields(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, Any]:
+    """``NAME=VALUE`` as fields of a body; a value that is no JSON is text."""
+    found: dict[str, Any] = {}
+    for value in values:
+        name, equals, text = value.partition("=")
+        if not equals or not name:
+            raise click.BadParameter(f"{value!r} is not NAME=VALUE, such as temperature=0")
+        try:
+            found[name] = orjson.loads(text)
+        except orjson.JSONDecodeError:
+            found[name] = text
+    return found
