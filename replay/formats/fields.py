@@ -47,6 +47,9 @@ _HOPS = frozenset(
 )
 _FRACTION = re.compile(r"(\.\d{6})\d+")
 _DIGITS = re.compile(r"\d{1,30}(?:\.\d{1,30})?", re.ASCII)
+_SECRETS = re.compile(
+    r"(?<=[?&])(?:api[-_]?key|key|(?:access[-_])?token|sig(?:nature)?)=[^&]*&?", re.IGNORECASE
+)
 _STATUS = re.compile(r"\b([45]\d\d)\b", re.ASCII)
 _NAMED = {
     "BadRequestError": 400,
@@ -68,7 +71,7 @@ class Unusable(Exception):
     """Raised within a reader of a format; becomes a Skip."""
 
     def __init__(self, reason: str, detail: str) -> None:
-        super().__init__(detail)
+        super().__init__(reason, detail)  # so that it can be pickled
         self.reason, self.detail = reason, detail
 
 
@@ -169,6 +172,14 @@ def headers(pairs: Iterable[tuple[str, str]], notes: set[str]) -> Headers:
         elif lower not in _HOPS and not name.startswith(":"):
             kept.append((name, value))
     return tuple(kept)
+
+
+def target(path: str, notes: set[str]) -> str:
+    """A path with its query, without the parameters that are credentials (noted)."""
+    kept = _SECRETS.sub("", path)
+    if kept != path:
+        notes.add("credentials-dropped")
+    return kept.rstrip("?&")
 
 
 def path_of(body: Mapping[str, Any]) -> str:

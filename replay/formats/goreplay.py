@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from replay.coding import plain
 from replay.exchange import Ending, Headers
-from replay.formats.fields import Unusable, headers, loaded, text
+from replay.formats.fields import Unusable, headers, loaded, target, text
 from replay.formats.record import Call, Item, Record, Reply, Skip, made, replied, uncut
 from replay.formats.sources import Source
 from replay.saved import NotSaved, read_saved
@@ -94,7 +94,7 @@ def _record(asked: _Message, answered: _Message | None) -> Record:
     first, *fields = head.decode("latin-1").split("\r\n")
     method, path, *_ = [*first.split(" "), "", ""]
     if method != "POST":
-        raise Unusable("not-a-model-call", f"{method} {path}")
+        raise Unusable("not-a-model-call", f"{method} {path.partition('?')[0]}")
     value = loaded(body)
     if value is None:
         raise Unusable(
@@ -102,7 +102,7 @@ def _record(asked: _Message, answered: _Message | None) -> Record:
             "the body is not JSON" if body else "no body",
         )
     if not isinstance(value, dict):
-        raise Unusable("not-a-model-call", f"POST {path}")
+        raise Unusable("not-a-model-call", f"POST {path.partition('?')[0]}")
     pairs: Headers = tuple(
         (name.strip(), value.strip()) for name, _, value in (field.partition(":") for field in fields)
     )
@@ -111,7 +111,7 @@ def _record(asked: _Message, answered: _Message | None) -> Record:
     lasted = None if answered is None else (answered.at_ns + answered.lasted_ns - asked.at_ns) / 1e9
     return made(
         asked.line,
-        request=Call(method=method, path=path, headers=headers(pairs, notes), body=value),
+        request=Call(method=method, path=target(path, notes), headers=headers(pairs, notes), body=value),
         response=response,
         notes=notes,
         captured_at=asked.at_ns / 1e9,

@@ -9,7 +9,18 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from replay.exchange import JSON
-from replay.formats.fields import Unusable, headers, listed, loaded, mapping, moment, seconds, status_of, text
+from replay.formats.fields import (
+    Unusable,
+    headers,
+    listed,
+    loaded,
+    mapping,
+    moment,
+    seconds,
+    status_of,
+    target,
+    text,
+)
 from replay.formats.record import Call, Item, Record, Reply, each, made, replied
 from replay.formats.sources import Source
 
@@ -32,13 +43,13 @@ def _record(line: int, entry: JSON) -> Record:
     path = _path(str(asked.get("url")))
     body = loaded(text(mapping(asked.get("postData")).get("text")) or "")
     if body is not None and not isinstance(body, dict):
-        raise Unusable("not-a-model-call", path)
+        raise Unusable("not-a-model-call", path.partition("?")[0])
     notes: set[str] = set()
     kept = headers(_pairs(asked.get("headers")), notes)
     response = _response(answered, notes)
     return made(
         line,
-        request=Call(method="POST", path=path, headers=kept, body=body),
+        request=Call(method="POST", path=target(path, notes), headers=kept, body=body),
         response=response,
         notes=notes,
         captured_at=moment(entry.get("startedDateTime"), notes),
@@ -51,7 +62,7 @@ def _path(url: str) -> str:
     try:
         parts = urlsplit(url)
     except ValueError:
-        raise Unusable("malformed", f"no address: {url[:80]}") from None
+        raise Unusable("malformed", "no address") from None
     return parts.path + (f"?{parts.query}" if parts.query else "")
 
 

@@ -23,6 +23,7 @@ from replay.formats.fields import (
     number,
     passed,
     status_of,
+    target,
     text,
 )
 from replay.formats.record import Call, Item, Record, Reply, each, made, replied
@@ -108,7 +109,7 @@ def _record(line: int, flow: JSON) -> Record:
     asked, answered = mapping(flow.get("request")), mapping(flow.get("response"))
     method, path = _words(asked.get("method")), _words(asked.get("path"))
     if method != "POST":
-        raise Unusable("not-a-model-call", f"{method} {path}")
+        raise Unusable("not-a-model-call", f"{method} {path.partition('?')[0]}")
     data = _content(asked)
     if not data:
         raise Unusable(
@@ -116,12 +117,16 @@ def _record(line: int, flow: JSON) -> Record:
         )
     body = loaded(data)
     if not isinstance(body, dict):
-        raise Unusable("not-a-model-call" if body is not None else "request-truncated", f"POST {path}")
+        raise Unusable(
+            "not-a-model-call" if body is not None else "request-truncated", f"POST {path.partition('?')[0]}"
+        )
     notes: set[str] = set()
     start = moment(number(asked.get("timestamp_start")), notes)
     return made(
         line,
-        request=Call(method=method, path=path, headers=headers(_pairs(asked), notes), body=body),
+        request=Call(
+            method=method, path=target(path, notes), headers=headers(_pairs(asked), notes), body=body
+        ),
         response=_response(answered, notes, broken=flow.get("error") is not None) if answered else None,
         notes=notes,
         captured_at=start,

@@ -90,7 +90,7 @@ def _asked(row: JSON) -> tuple[str, str]:
         or (words[1] if words[1:] else "")
     )
     if method != "POST" or not path.partition("?")[0].endswith(_MODEL_PATHS):
-        raise Unusable("not-a-model-call", f"{method} {path}")
+        raise Unusable("not-a-model-call", f"{method} {path.partition('?')[0]}")
     return method, path
 
 

@@ -772,6 +772,15 @@ def flow(**more: Any) -> dict[str, Any]:
     }
 
 
+def test_credentials_in_an_address_are_dropped_and_skips_show_no_query(imported: Import) -> None:
+    asked = flow()["request"] | {"path": b"/v1/chat/completions?a=1&key=AIzaSecret&api-version=2"}
+    got = flow()["request"] | {"method": b"GET", "path": b"/v1/models?key=AIzaSecret"}
+    items = imported("mitmproxy", tnet(flow(request=asked)) + tnet(flow(request=got)))
+    first = record(items)
+    assert first.request is not None and first.request.path == "/v1/chat/completions?a=1&api-version=2"
+    assert "credentials-dropped" in first.notes and "AIzaSecret" not in repr(items)
+
+
 def test_flows_are_decoded_and_broken_ones_keep_the_request(imported: Import) -> None:
     streamed = flow()["request"] | {"content": None}
     flows = [flow(), flow(error={"msg": "reset"}), flow(request=streamed), flow(type="tcp")]
