@@ -32,8 +32,8 @@ from reports.benchmark import (
     Load,
     Server,
     Steady,
-    figures,
 )
+from reports.figures import figures
 from reports.render.benchmark import render_json, render_terminal
 from reports.render.plot import svg
 from reports.render.text import columns
