@@ -3,35 +3,24 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import io
-import re
 import sys
-import zlib
 from collections.abc import Iterator
 from functools import cached_property, partial
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any
 
 import ijson
 
 from replay.formats.fields import Unusable, loaded
-
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
-
+from replay.formats.unpacking import BUFFER, Mended, Unpacked
 
 HEAD = 64 * 1024
 """Bytes by which a format is told."""
-_BUFFER = 2**20
 _MOST = 2**27
 """Bytes of the longest line and of the longest field of a CSV file."""
 _BLOCK = 2**25
 """Bytes of the longest block; GoReplay ends a message at 5 MB."""
-_GZIP, _ZSTD, _BOM = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xef\xbb\xbf"
-_LAST_COMMA = re.compile(rb",[\s\]]{0,64}\Z")
 
 
 class Source:
@@ -49,7 +38,7 @@ class Source:
         self.size = path.stat().st_size if path is not None and self._again else None
         """Bytes on disk; ``None`` when they are not known."""
         self._path, self._done = path, 0
-        self._open: _Bytes | None = None
+        self._open: Unpacked | None = None
         self.head = self._opened().peek(HEAD)[:HEAD]
         self.close()
         self._done = 0
@@ -93,7 +82,7 @@ class Source:
     def blocks(self, mark: bytes) -> Iterator[bytes | Unusable]:
         """The bytes between marks; without one for long they are cut."""
         plain, rest = self._opened(), b""
-        while piece := plain.read(_BUFFER):
+        while piece := plain.read(BUFFER):
             *whole, rest = (rest + piece).split(mark)
             yield from whole
             if len(rest) > _BLOCK:
@@ -108,7 +97,7 @@ class Source:
 
         ``page``: the key under which a document or a line may hold a list of them.
         """
-        start = self._opened().peek(_BUFFER).lstrip()
+        start = self._opened().peek(BUFFER).lstrip()
         if start.startswith(b"["):
             yield from self.items("item")
         elif table and not start.startswith(b"{"):
@@ -125,7 +114,7 @@ class Source:
         number = 0
         try:
             for number, value in enumerate(
-                ijson.items(_Mended(self._opened()), prefix, use_float=True, multiple_values=True), 1
+                ijson.items(Mended(self._opened()), prefix, use_float=True, multiple_values=True), 1
             ):
                 yield number, value
         except (ijson.JSONError, UnicodeDecodeError) as error:
@@ -156,112 +145,15 @@ class Source:
     def _opened(self) -> io.BufferedReader[Any]:
         if self._open is None:
             raw: IO[bytes] = sys.stdin.buffer if self._path is None else self._path.open("rb")
-            self._open = _Bytes(raw)
+            self._open = Unpacked(raw)
         return self._open.plain
-
-
-class _Bytes:
-    """An open input: ``raw`` counts what is read from the disk, ``plain`` is decompressed, ``broken`` says what went wrong."""
-
-    def __init__(self, inner: IO[bytes]) -> None:
-        self.raw = _Counted(inner)
-        packed = _peeled(self.raw)
-        self._unpacked = None if packed is None else _Unpacked(packed)
-        self.plain: io.BufferedReader[Any] = io.BufferedReader(self._unpacked or self.raw, _BUFFER)
-        if self.plain.peek(len(_BOM)).startswith(_BOM):
-            self.plain.read(len(_BOM))
-
-    @property
-    def broken(self) -> str | None:
-        return None if self._unpacked is None else self._unpacked.broken
-
-    def close(self) -> None:
-        self.plain.close()
-        self.raw.close()
-
-
-class _Counted(io.RawIOBase):
-    """Counts what is read, for a progress bar."""
-
-    def __init__(self, inner: IO[bytes]) -> None:
-        self._inner = io.BufferedReader(cast("io.RawIOBase", inner)) if not hasattr(inner, "peek") else inner
-        self.count = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        data = self._inner.read(len(buffer))
-        buffer[: len(data)] = data
-        self.count += len(data)
-        return len(data)
-
-    def start(self) -> bytes:
-        return cast("io.BufferedReader", self._inner).peek(4)[:4]
-
-    def close(self) -> None:
-        self._inner.close()
-        super().close()
-
-
-class _Unpacked(io.RawIOBase):
-    """Decompressed bytes up to where they are damaged; what came before is kept."""
-
-    def __init__(self, inner: Any) -> None:
-        self._read = getattr(inner, "read1", inner.read)
-        self.broken: str | None = None
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        filled = 0
-        while filled < len(buffer) and self.broken is None:
-            try:
-                data = self._read(len(buffer) - filled)
-            except (EOFError, gzip.BadGzipFile, zlib.error, zstd.ZstdError) as error:
-                self.broken = str(error)
-                break
-            if not data:
-                break
-            buffer[filled : filled + len(data)] = data
-            filled += len(data)
-        return filled
-
-
-class _Mended:
-    """JSON without a comma after the last element of a list, which some exporters leave there."""
-
-    def __init__(self, inner: IO[bytes]) -> None:
-        self._inner, self._held = inner, b""
-
-    def read(self, size: int = -1) -> bytes:
-        while data := self._inner.read(size):
-            data = self._held + data
-            found = _LAST_COMMA.search(data, max(0, len(data) - 80))
-            cut = found.start() if found else len(data)
-            self._held = data[cut:]
-            if cut or size == 0:
-                return data[:cut]
-        rest, self._held = self._held, b""
-        return rest[1:]
 
 
 def _too_long(plain: io.BufferedReader[Any]) -> Unusable:
     """Passes over the rest of a line."""
-    while (rest := plain.readline(_BUFFER)) and not rest.endswith(b"\n"):
+    while (rest := plain.readline(BUFFER)) and not rest.endswith(b"\n"):
         pass
     return Unusable("malformed", f"a line longer than {_MOST // 2**20} MiB")
-
-
-def _peeled(raw: _Counted) -> Any:
-    """A reader of what is compressed; ``None`` when nothing is."""
-    start = raw.start()
-    if start.startswith(_GZIP):
-        return gzip.GzipFile(fileobj=cast("IO[bytes]", raw))
-    if start.startswith(_ZSTD):
-        return zstd.ZstdFile(cast("IO[bytes]", raw))
-    return None
 
 
 def _is_document(start: bytes, page: str | None) -> bool:

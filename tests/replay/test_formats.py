@@ -12,7 +12,8 @@ import pytest
 
 from replay.formats import FORMATS, Undetected, detect, read, sources_of
 from replay.formats.record import Item, Skip
-from replay.formats.sources import Source, zstd
+from replay.formats.sources import Source
+from replay.formats.unpacking import zstd
 
 SAMPLES = Path(__file__).parents[1] / "fixtures" / "formats"
 FOLDERS = sorted(path.name for path in SAMPLES.iterdir())
