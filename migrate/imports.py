@@ -1,94 +1,183 @@
-"""From the records of a log to captured requests in a store, with what the log says of the baseline's answers."""
+"""From the records of a log to the rows of captured requests, with what the log says of the baseline's answers. Pure."""
 
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, tzinfo
 from typing import Any
 
+from migrate.config import Redact
 from migrate.redact import Redactor
 from migrate.sampling import body_key, digest
-from migrate.store import Writer
+from migrate.store import Rows, encode
 from replay.decoding import observe
 from replay.exchange import Arm, Ending, Observation, Recording, Request, Timing
-from replay.formats.record import Call, Record, Skip, Use
+from replay.formats import FORMATS, groups, read, read_lines
+from replay.formats.record import Call, Item, Record, Skip, Use
+from replay.formats.sources import Source
 from replay.values import compact
 
-UNDATED = 1e8
-"""Requests from a source without dates are placed by seconds from its start, far below any real time."""
+SHOWN = 5
+"""Skips of a batch that are told one by one."""
 _REBUILT = frozenset(("response-rebuilt", "stream-joined"))
+_BATCH, _BATCH_BYTES = 200, 2**20
+_HIDDEN = re.compile(rb"\[[a-z]+:[a-p]{12}\]")
+
+Batch = list[Any]
+"""Numbered lines that are not read yet, or items."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """How the records of an import are taken; the same in each of its processes."""
+
+    form: str
+    """The format."""
+    run: str
+    rules: Redact
+    salt: bytes = field(repr=False)
+    """Of the placeholders."""
+    model: str | None = None
+    """Asked for where a record names none."""
+    zone: tzinfo = UTC
+    """Of times that name none."""
+    strict: bool = False
+    """A batch ends at the first record that cannot be used."""
+    unread: bool = False
+    """Batches hold lines."""
 
 
 @dataclass(slots=True)
 class Tally:
-    """What became of the records of an import."""
+    """What became of records."""
 
     taken: int = 0
     answered: int = 0
     skipped: Counter[str] = field(default_factory=Counter)
     notes: Counter[str] = field(default_factory=Counter)
 
+    def add(self, other: Tally) -> None:
+        """Counts the other's too."""
+        self.taken += other.taken
+        self.answered += other.answered
+        self.skipped.update(other.skipped)
+        self.notes.update(other.notes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taken:
+    """What became of a batch: the rows to store, and its first skips."""
+
+    rows: Rows
+    tally: Tally
+    skips: tuple[Skip, ...]
+
+
+def unread(form: str) -> bool:
+    """Whether lines of a format can be read apart from their file, and so by another process."""
+    return FORMATS[form].by_line
+
+
+def batches(sources: Sequence[Source], form: str, *, zone: tzinfo = UTC) -> Iterator[Batch]:
+    """The lines, where ``unread``, or the items of sources, some at a time."""
+    for group in groups(sources, form):
+        yield from batched(group[0].lines() if unread(form) else read(group, form, zone))
+
+
+def batched(rows: Iterator[Any]) -> Iterator[Batch]:
+    """Rows, some at a time: at most 200, and lines of at most about 1 MiB."""
+    batch: Batch = []
+    size = 0
+    for row in rows:
+        batch.append(row)
+        if isinstance(row, tuple) and isinstance(row[1], bytes):
+            size += len(row[1])
+        if len(batch) == _BATCH or size >= _BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
 
 class Importer:
-    """Hands records to a store's writer, redacted. ``key`` names the source, so that the same one again adds nothing.
+    """Makes rows of batches, redacted. A function of the plan and the batch."""
 
-    ``model`` is asked for where a record names none.
-    """
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._redactor = Redactor(plan.rules, plan.salt)
 
-    def __init__(self, redactor: Redactor, writer: Writer, *, key: bytes, model: str | None) -> None:
-        self._redactor, self._writer, self._key, self._model = redactor, writer, key, model
-        self.tally = Tally()
+    def __call__(self, batch: Batch) -> Taken:
+        plan, tally = self._plan, Tally()
+        records: list[Request | Observation] = []
+        skips: list[Skip] = []
+        items: Iterable[Item] = read_lines(batch, plan.form, plan.zone) if plan.unread else batch
+        for item in items:
+            taken = self._taken(item, tally)
+            if not isinstance(taken, Skip):
+                records += taken
+                continue
+            tally.skipped[taken.reason] += 1
+            skips += [taken] if len(skips) < SHOWN else []
+            if plan.strict:
+                break
+        return Taken(rows=encode(plan.run, records), tally=tally, skips=tuple(skips))
 
-    def take(self, record: Record) -> Skip | None:
-        """Stores one record. Returns why it cannot be used, or ``None``."""
-        skip = self._unusable(record)
-        if skip is not None:
-            self.tally.skipped[skip.reason] += 1
-            return skip
-        request = self._request(record)
-        self._offer(self._redactor.request(request)[0])
-        if (seen := observed(record, request.id)) is not None:
-            self.tally.answered += 1
-            self._offer(self._redactor.observation(seen))
-        self.tally.taken += 1
-        self.tally.notes.update(record.notes)
-        return None
+    def _taken(self, item: Item, tally: Tally) -> Skip | list[Request | Observation]:
+        if isinstance(item, Skip):
+            return item
+        line = item.line
+        if item.use is Use.TIMING or item.request is None:
+            detail = "times and lengths without a request; give requests with --prompts"
+            return Skip(line=line, reason="times-only", detail=detail)
+        if item.model is None and self._plan.model is None:
+            return Skip(line=line, reason="model-missing", detail="no model is named; give one with --model")
+        request = self._request(item, item.request)
+        seen = observed(item, request.id)
+        tally.taken += 1
+        tally.answered += seen is not None
+        tally.notes.update(item.notes)
+        return [request] if seen is None else [request, self._redactor.observation(seen)]
 
-    def _unusable(self, record: Record) -> Skip | None:
-        if record.use is Use.TIMING or record.request is None:
-            return Skip(line=record.line, reason="times-only", detail="times and lengths without a request")
-        if record.model is None and self._model is None:
-            return Skip(
-                line=record.line, reason="model-missing", detail="no model is named; give one with --model"
-            )
-        return None
-
-    def _request(self, record: Record) -> Request:
-        asked = record.request or Call(method="", path="")
+    def _request(self, record: Record, asked: Call) -> Request:
         body: Any = asked.body
         if record.model is None and isinstance(body, dict):
-            body = {"model": self._model, **body}
-        name = hashlib.blake2b(f"{record.line}".encode(), key=self._key, digest_size=16).hexdigest()
+            body = {"model": self._plan.model, **body}
+        alone = f"{record.line}:{_place(record)}"
         conversation = record.session or (
-            body_key("conversation", body, name) if isinstance(body, dict) else name
+            body_key("conversation", body, alone) if isinstance(body, dict) else alone
         )
-        return Request(
-            id=name,
-            at=record.captured_at if record.captured_at is not None else _place(record),
+        request = Request(
+            id="",
+            at=_place(record),
             method=asked.method,
             path=asked.path,
             headers=asked.headers,
             body=compact(body).encode(),
             conversation=digest(conversation),
         )
+        kept, _ = self._redactor.request(request)
+        return replace(kept, id=_name(self._plan.form, record, kept.body))
 
-    def _offer(self, value: Request | Observation) -> None:
-        """An import may wait; the writer's bound is what keeps memory constant."""
-        self._writer.put(value)
+
+def _name(form: str, record: Record, body: bytes) -> str:
+    """What a request is called whenever its log is imported, under whatever name, salt and together with whatever else: its
+    place, its time, and what may be stored of its body without the placeholders.
+
+    The place comes first: ids that grow are stored several times faster.
+    """
+    told = f"{form}\0{record.captured_at}\0{record.offset_s}\0".encode()
+    hidden = _HIDDEN.sub(b"[]", body)
+    return f"{record.line:08x}{hashlib.blake2b(told + hidden, digest_size=12).hexdigest()}"
 
 
 def _place(record: Record) -> float:
+    """When the request was sent. Requests from a source without dates are placed by seconds from its start."""
+    if record.captured_at is not None:
+        return record.captured_at
     return record.offset_s if record.offset_s is not None else record.line * 1e-3
 
 
@@ -100,17 +189,13 @@ def observed(record: Record, request_id: str) -> Observation | None:
     said = record.response
     if said is None or (said.body is None and said.stream is None) or record.request is None:
         return None
-    pieces = (
-        tuple((at or 0.0, text.encode("utf-8", "surrogatepass")) for at, text in said.stream)
-        if said.stream is not None
-        else (
-            (
-                0.0,
-                (said.body if isinstance(said.body, str) else compact(said.body)).encode("utf-8", "replace"),
-            ),
-        )
-    )
-    kind = "text/event-stream" if said.stream is not None else "application/json"
+    if said.stream is not None:
+        kind = "text/event-stream"
+        pieces = tuple((at or 0.0, text.encode("utf-8", "surrogatepass")) for at, text in said.stream)
+    else:
+        kind = "application/json"
+        body = said.body if isinstance(said.body, str) else compact(said.body)
+        pieces = ((0.0, body.encode("utf-8", "replace")),)
     known = any(name.lower() == "content-type" for name, _ in said.headers)
     recording = Recording(
         sent_at=0.0,
@@ -121,10 +206,10 @@ def observed(record: Record, request_id: str) -> Observation | None:
         ended_at=record.duration_s or 0.0,
         ending=Ending.COMPLETE,
     )
-    at = record.captured_at if record.captured_at is not None else _place(record)
-    seen = observe(recording, request_id=request_id, arm=Arm.BASELINE, at=at, path=record.request.path)
+    path = record.request.path
+    seen = observe(recording, request_id=request_id, arm=Arm.BASELINE, at=_place(record), path=path)
     answer = seen.answer
-    if answer is not None and _REBUILT & set(record.notes):
+    if answer is not None and answer.oddities and not _REBUILT.isdisjoint(record.notes):
         answer = replace(answer, oddities=())
     timed = said.stream is not None and any(at is not None for at, _ in said.stream)
     timing = Timing(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
+import contextlib
+import os
 import secrets
-import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from datetime import UTC, tzinfo
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import click
 from rich.console import Console
@@ -21,12 +23,13 @@ from rich.progress import (
 )
 
 from migrate.config import Config, Redact, load
+from migrate.crew import spread
 from migrate.errors import ConfigError
-from migrate.imports import Importer, Tally
-from migrate.redact import Redactor
+from migrate.imports import SHOWN, Batch, Importer, Plan, Taken, Tally, batched, batches, unread
+from migrate.prompts import Prompts, prompted
+from migrate.salt import key_file, lasting_salt
 from migrate.store import Store, Writer
-from replay.formats import FORMATS, Undetected, detect, read, vllm_log
-from replay.formats.record import Item, Skip
+from replay.formats import FORMATS, Undetected, detect, groups, read, sources_of, vllm_log
 from replay.formats.sources import Source
 
 _EPILOG = """\b
@@ -35,9 +38,13 @@ Examples:
   migrate import input.jsonl output.jsonl errors.jsonl     (an OpenAI Batch)
   zcat requests.gor.gz | migrate import -
   migrate import session.har --model harbor-7b --strict
+  migrate import azure.csv --prompts prompts.jsonl --model harbor-7b
 \b
 The same file again adds nothing. Secrets and personal data are replaced before anything is stored."""
-_SHOWN = 5
+_PROCESSES = 2
+"""At most; with more, the one that writes is what the others wait for."""
+_QUEUED = 32
+"""Batches that wait for the store."""
 
 
 @click.command(name="import", epilog=_EPILOG)
@@ -61,6 +68,16 @@ _SHOWN = 5
     "--store", "url", metavar="URL", help="Where to record; default: store.url of the configuration."
 )
 @click.option("--model", metavar="NAME", help="What to ask for where a record names no model.")
+@click.option(
+    "--prompts",
+    "prompts_path",
+    metavar="FILE",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="Requests, one JSON object a line, for logs of times and lengths alone: taken in order, over and over.",
+)
+@click.option(
+    "--timezone", "zone", metavar="NAME", help="Of times that name none, such as Europe/Oslo. [default: UTC]"
+)
 @click.option("--strict", is_flag=True, help="Stop at the first record that cannot be used.")
 @click.option("--quiet", is_flag=True, help="Say only what goes wrong.")
 def import_(
@@ -69,6 +86,8 @@ def import_(
     path: Path | None,
     url: str | None,
     model: str | None,
+    prompts_path: Path | None,
+    zone: str | None,
     strict: bool,
     quiet: bool,
 ) -> None:
@@ -78,24 +97,66 @@ def import_(
     (an OpenAI Batch, the parts of a GoReplay recording) are given together. Each record that cannot be used is counted by
     its reason.
     """
-    config = _config(path)
-    sources = [_source(file) for file in files]
+    config, when = _config(path), _zone(zone)
+    sources = _sources(files)
     name = _format(sources, form)
-    address = url or (config.store.url if config else "sqlite:///migrate.db")
-    with Store.open(address, create=True) as store:
+    prompts = Prompts(prompts_path, model) if prompts_path else None
+    with Store.open(url or (config.store.url if config else "sqlite:///migrate.db"), create=True) as store:
         run = _run(store, config)
-        before = store.count(run)
-        writer = Writer(store, run)
-        redactor = Redactor(config.redact if config else Redact(), secrets.token_bytes(32))
-        importer = Importer(redactor, writer, key=_key(name, sources), model=model)
-        try:
-            _play(importer, read(sources, name), sources, strict=strict, quiet=quiet)
-        finally:
-            written = writer.close(60)
-            added = store.count(run) - before
-            _tell(importer.tally, added, name, address, run, quiet=quiet)
-        if not written:
-            raise ConfigError(f"the store took no more: {writer.status()['error']}")
+        plan = Plan(
+            form=name,
+            run=run,
+            rules=config.redact if config else Redact(),
+            salt=_salt(run),
+            model=model,
+            zone=when,
+            strict=strict,
+            unread=prompts is None and unread(name),
+        )
+        _into(store, plan, sources, prompts, quiet=quiet)
+
+
+def _into(
+    store: Store, plan: Plan, sources: Sequence[Source], prompts: Prompts | None, *, quiet: bool
+) -> None:
+    """Takes everything into the store, and says at the end, however it comes, what was."""
+    before, tally = store.count(plan.run), Tally()
+    writer = Writer(store, plan.run, capacity=_QUEUED)
+    try:
+        _play(plan, _batches(plan, sources, prompts), sources, writer, tally, quiet=quiet)
+    finally:
+        written = writer.close(60)
+        if not quiet:
+            _tell(plan, tally, store.count(plan.run) - before, store.name)
+            _tell_prompts(plan.form, prompts)
+    if not written:
+        raise ConfigError(f"the store took no more: {writer.status()['error']}")
+
+
+def _batches(plan: Plan, sources: Sequence[Source], prompts: Prompts | None) -> Iterator[Batch]:
+    if prompts is None:
+        return batches(sources, plan.form, zone=plan.zone)
+    items = (item for group in groups(sources, plan.form) for item in read(group, plan.form, plan.zone))
+    return batched(prompted(items, prompts))
+
+
+def _salt(run: str) -> bytes:
+    """The salt of the run's placeholders; one of this import alone where no key can be kept."""
+    try:
+        return lasting_salt(run)
+    except OSError as error:
+        click.echo(
+            f"{key_file()}: {error.strerror}; a value that is imported again gets another placeholder",
+            err=True,
+        )
+        return secrets.token_bytes(32)
+
+
+def _zone(name: str | None) -> tzinfo:
+    try:
+        return UTC if name is None else ZoneInfo(name)
+    except (KeyError, OSError, ValueError):
+        raise ConfigError(f"--timezone {name}: no such time zone; write it as Europe/Oslo") from None
 
 
 def _config(path: Path | None) -> Config | None:
@@ -104,11 +165,14 @@ def _config(path: Path | None) -> Config | None:
     return load(path or "migrate.yaml")
 
 
-def _source(file: Path) -> Source:
-    try:
-        return Source(None if str(file) == "-" else file)
-    except OSError as error:
-        raise ConfigError(f"{file}: cannot be read: {error.strerror}") from None
+def _sources(files: Sequence[Path]) -> list[Source]:
+    found: list[Source] = []
+    for file in files:
+        try:
+            found += [Source(None)] if str(file) == "-" else sources_of([file])
+        except OSError as error:
+            raise ConfigError(f"{file}: cannot be read: {error.strerror}") from None
+    return found
 
 
 def _format(sources: list[Source], form: str) -> str:
@@ -139,15 +203,16 @@ def _run(store: Store, config: Config | None) -> str:
     return run
 
 
-def _key(name: str, sources: list[Source]) -> bytes:
-    """Names what is imported by its beginning, so that a log that has grown since goes on where it was."""
-    first = b"".join(source.head[:4096].split(b"\n", 1)[0] for source in sources)
-    return hashlib.blake2b(name.encode() + b"\0" + first, digest_size=32).digest()
-
-
 def _play(
-    importer: Importer, items: Iterator[Item], sources: list[Source], *, strict: bool, quiet: bool
+    plan: Plan,
+    work: Iterator[Batch],
+    sources: Sequence[Source],
+    writer: Writer,
+    tally: Tally,
+    *,
+    quiet: bool,
 ) -> None:
+    """Takes batch after batch, in order, so that the first record that cannot be used is the first that is told."""
     console = Console(stderr=True)
     sizes = [source.size for source in sources]
     total = None if None in sizes else sum(size or 0 for size in sizes)
@@ -158,40 +223,50 @@ def _play(
         TransferSpeedColumn(),
         TimeRemainingColumn(),
     )
-    shown = 0
-    with Progress(
-        *columns, console=console, transient=True, disable=quiet or not console.is_terminal
-    ) as progress:
+    hidden = quiet or not console.is_terminal
+    processes = min(_PROCESSES, len(os.sched_getaffinity(0)))
+    with (
+        Progress(*columns, console=console, transient=True, disable=hidden) as progress,
+        contextlib.closing(spread(Importer, plan, work, processes=processes)) as done,
+    ):
         task = progress.add_task("importing", total=total)
-        for number, item in enumerate(items, 1):
-            skip = item if isinstance(item, Skip) else importer.take(item)
-            if isinstance(item, Skip):
-                importer.tally.skipped[item.reason] += 1
-            if skip is not None and strict:
+        for taken in done:
+            writer.put(taken.rows)
+            for line in () if quiet or plan.strict else _told(taken, SHOWN - sum(tally.skipped.values())):
+                progress.console.print(line, markup=False, highlight=False, soft_wrap=True)
+            tally.add(taken.tally)
+            progress.update(task, completed=sum(source.done for source in sources))
+            if plan.strict and taken.skips:
+                skip = taken.skips[0]
                 raise ConfigError(f"record {skip.line}: {skip.reason}: {skip.detail}")
-            if skip is not None and shown < _SHOWN and not quiet:
-                shown += 1
-                progress.console.print(
-                    f"record {skip.line} skipped: {skip.reason}: {skip.detail}", markup=False, highlight=False
-                )
-            if number % 500 == 0:
-                progress.update(task, completed=sum(source.done for source in sources))
 
 
-def _tell(tally: Tally, added: int, name: str, address: str, run: str, *, quiet: bool) -> None:
-    if quiet:
-        return
+def _told(taken: Taken, most: int) -> list[str]:
+    return [
+        f"record {skip.line} skipped: {skip.reason}: {skip.detail}" for skip in taken.skips[: max(most, 0)]
+    ]
+
+
+def _tell(plan: Plan, tally: Tally, added: int, store: str) -> None:
     skipped = sum(tally.skipped.values())
     known = tally.taken - added
     rest = f", {known:,} were there already" if known else ""
     click.echo(
-        f"{name}: {tally.taken + skipped:,} records; {added:,} requests added to run {run} of {address}{rest}",
+        f"{plan.form}: {tally.taken + skipped:,} records; {added:,} requests added to run {plan.run} of {store}{rest}",
         err=True,
     )
     click.echo(f"{tally.answered:,} with an answer; {skipped:,} skipped", err=True)
     for title, counts in (("skipped", tally.skipped), ("noted", tally.notes)):
         for reason, many in counts.most_common():
             click.echo(f"  {title} {reason}: {many:,}", err=True)
-    if name == "vllm-log":
+    if plan.form == "vllm-log":
         click.echo(vllm_log.HINT, err=True)
-    sys.stderr.flush()
+
+
+def _tell_prompts(name: str, prompts: Prompts | None) -> None:
+    if prompts is None:
+        return
+    over = f", each {prompts.turns:.1f} times over" if prompts.turns else ""
+    click.echo(f"{prompts.used:,} requests made with the prompts of {prompts.path}{over}", err=True)
+    if name == "mooncake":
+        click.echo("the shared prefixes that hash_ids describes are not rebuilt", err=True)

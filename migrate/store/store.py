@@ -67,6 +67,11 @@ class Store:
             raise
         return cls(url, engine)
 
+    @property
+    def name(self) -> str:
+        """The store's name for a person; a password in it stays out."""
+        return _shown(self.url)
+
     def __enter__(self) -> Self:
         return self
 
