@@ -30,7 +30,7 @@ _truth: list[list[float]] = []
 
 def _event(**fields: Any) -> bytes:
     head = {
-        "id": f"chatcmpl-{0:032x}",
+        "id": "chatcmpl-9f86d081884c7d659a2feaa0c55ad015",
         "object": "chat.completion.chunk",
         "created": 1796165445,
         "model": "m",
