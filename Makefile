@@ -1,12 +1,13 @@
 # One command a habit. Each makes .venv and installs what it needs when that is missing; nothing else has to be done first.
 PYTHON ?= python3
 SCENARIO ?= good
+SIZE ?= 1GB
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint requirements.lock
 SOURCES := migrate replay reports tests benchmarks
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check format bench bench-decoding bench-recording bench-workload bench-peers bench-replay test-vllm test-sdks lock dist-check clean
+.PHONY: help install demo test check format bench bench-decoding bench-import bench-recording bench-workload bench-peers bench-replay test-vllm test-sdks lock dist-check clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -53,6 +54,9 @@ bench: .venv/.demo ## what the gateway costs, beside a yardstick
 
 bench-decoding: .venv/.dev ## how fast answers are read, beside two yardsticks, and 200,000 broken ones
 	@$(BIN)/python -m benchmarks.decoding
+
+bench-import: .venv/.demo ## how fast a log is imported (SIZE=1GB), beside json.loads, and in how much memory
+	@$(BIN)/python -m benchmarks.importing --size $(SIZE)
 
 bench-recording: .venv/.demo ## what the recording transport costs a caller of the OpenAI SDK
 	@$(BIN)/python -m benchmarks.recording
