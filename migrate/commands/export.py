@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
@@ -52,21 +55,31 @@ def export(path: Path | None, url: str | None, run_id: str | None, form: str, ou
         with _opened(output) as out:
             for exchange in store.exchanges(run.id):
                 line = _line(exchange, form)
-                count += line is not None
-                left += line is None
-                if line is not None:
-                    out.write(line + b"\n")
-    rest = f"; {left:,} without a JSON body are left out" if left else ""
+                if line is None:
+                    left += 1
+                    continue
+                out.write(line + b"\n")
+                count += 1
+    rest = f"; {left:,} without a JSON object as body are left out" if left else ""
     click.echo(f"{count:,} requests of run {run.id}{rest}", err=True)
 
 
-def _opened(output: Path | None) -> IO[bytes]:
+@contextlib.contextmanager
+def _opened(output: Path | None) -> Iterator[IO[bytes]]:
+    """A file, or standard output, whose reader may stop early (``head``)."""
     if output is None:
-        return sys.stdout.buffer
+        try:
+            yield sys.stdout.buffer
+            sys.stdout.buffer.flush()
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return
     try:
-        return output.open("wb")
+        file = output.open("wb")
     except OSError as error:
         raise ConfigError(f"--output {output}: cannot be written: {error.strerror}") from None
+    with file:
+        yield file
 
 
 def _line(exchange: Exchange, form: str) -> bytes | None:
@@ -74,6 +87,8 @@ def _line(exchange: Exchange, form: str) -> bytes | None:
     try:
         body = orjson.loads(request.body)
     except orjson.JSONDecodeError:
+        return None
+    if not isinstance(body, dict):
         return None
     if form == "openai-batch":
         return orjson.dumps(

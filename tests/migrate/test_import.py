@@ -20,10 +20,11 @@ import pytest
 
 from migrate.cli import main
 from migrate.salt import key_file
-from migrate.store import Store
-from replay.exchange import Exchange, Outcome
+from migrate.store import Store, Writer
+from replay.exchange import Exchange, Outcome, Request
 from reports.compare import compare
 from reports.judgement import Severity
+from tests.migrate.samples import request
 from tests.replay.saved import FIXTURES
 
 if sys.version_info >= (3, 14):
@@ -48,6 +49,11 @@ def run(*words: object) -> int:
     except SystemExit as done:
         return int(done.code or 0)
     return 0
+
+
+def store_requests(store: Store, started: str, *requests: Request) -> None:
+    writer = Writer(store, started)
+    assert all(writer.offer(one) for one in requests) and writer.close(10)
 
 
 def stored(url: str = "sqlite:///migrate.db") -> list[Exchange]:
@@ -214,6 +220,37 @@ def test_what_is_exported_can_be_imported_again(
             for side in (before, after)
         ]
         assert texts[0] == texts[1] and len(texts[0]) == 4
+
+
+def test_what_is_no_json_object_is_left_out_of_an_export_and_counted(
+    capsysbinary: pytest.CaptureFixture[bytes],
+) -> None:
+    with Store.open("sqlite:///migrate.db", create=True) as store:
+        started = store.begin_run(kind="capture", config={}, policy={}, seed=1, at=1.0)
+        bodies = (b"no JSON", b'"[nested:abcdefghijkl]"', b'{"model":"m"}')
+        store_requests(store, started, *(request(f"r{n}", body=body) for n, body in enumerate(bodies)))
+    assert run("export") == 0
+    out, err = capsysbinary.readouterr()
+    assert out.count(b"\n") == 1 and b"1 requests of run" in err and b"2 without a JSON object" in err
+
+
+def test_an_export_may_be_read_in_part(tmp_path: Path) -> None:
+    (tmp_path / "log.jsonl").write_bytes(lines(1_000))
+    run("import", "log.jsonl", "--quiet")
+    with subprocess.Popen(
+        [sys.executable, "-m", "migrate", "export"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None and process.stderr is not None
+        assert process.stdout.readline().startswith(b'{"request":')
+        process.stdout.close()
+        err = process.stderr.read()
+        assert process.wait(30) == 0 and b"Broken" not in err and b"Traceback" not in err
+
+
+def test_an_export_that_cannot_be_written_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    run("import", LITELLM, "--quiet")
+    assert run("export", "--output", "none/out.jsonl") == 2
+    assert "--output none/out.jsonl: cannot be written: No such file" in capsys.readouterr().err
 
 
 def test_export_without_a_run_says_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
