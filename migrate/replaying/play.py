@@ -107,11 +107,12 @@ class Play:
     def run(self) -> Ending:
         """Plays to the end."""
         sys.setswitchinterval(_SWITCH_S)
-        code = 1
+        code, handler = 1, signal.getsignal(signal.SIGINT)
         try:
             ending = uvloop.run(self._played())
             code = ending.code
         finally:
+            signal.signal(signal.SIGINT, handler)  # uvloop leaves one behind that does nothing
             self._store.end_run(self._run, at=time.time(), status="ended" if code == 0 else "cut")
         return ending
 
@@ -263,11 +264,11 @@ class _Interrupts:
     def _pressed(self) -> None:
         self.count += 1
         self._stop.set()
-        if self.count == 1 and self._waits:
+        if self.count > 1 and self._work is not None:
+            self._work.cancel()
+        elif self._waits:
             # Through sys.stderr, which a panel has taken over; click keeps the terminal's own, and would write into it.
             print("stopping: waiting for what is in flight; again to stop at once", file=sys.stderr)
-        elif self._work is not None:
-            self._work.cancel()
 
     async def watch(self, work: asyncio.Future[list[None]]) -> None:
         """Waits for work that a second Ctrl-C cancels."""
