@@ -17,7 +17,7 @@ DEFINITIONS = {
     "answered": "requests whose answer was whole: status below 400, no error inside a stream, ended with [DONE] or a finish "
     "reason",
     "failed": "requests that the server did not answer: errors of any status or inside a stream, cut streams, time-outs, "
-    "connections refused; nothing is sent a second time",
+    "connections refused; none is sent a second time, but where a server had closed an idle connection before it could read",
     "missing": "requests of which nothing is known because the client was stopped or could not keep the answer; they are in no "
     "other figure",
     "errors": "failed requests by class, whatever the envelope of the server",
