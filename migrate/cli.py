@@ -20,6 +20,7 @@ COMMANDS = {
     "import": "logs that people have, as captured requests",
     "export": "captured requests, out again",
     "replay": "captured requests to both backends, on a schedule",
+    "bench": "one server under several loads, in figures to compare servers by",
     "report": "the verdict, and what it rests on",
     "runs": "list recorded runs",
     "diff": "two saved responses, side by side",

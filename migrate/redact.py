@@ -1,7 +1,7 @@
 """Redaction: what must not be stored is replaced by a placeholder before anything is.
 
-One value gives one placeholder within a run, so that equal stays equal. The placeholder is a keyed hash whose key never leaves
-this process: a store cannot be searched for a known number. Redacting twice changes nothing more.
+One value gives one placeholder within a run, so that equal stays equal. The placeholder is a keyed hash whose key is never
+stored beside it: a store cannot be searched for a known number. Redacting twice changes nothing more.
 """
 
 from __future__ import annotations
