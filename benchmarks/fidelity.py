@@ -41,6 +41,8 @@ _CONFIG = """\
 baseline: {{kind: vllm, url: 'http://127.0.0.1:{port}', model: m}}
 store: {{url: 'sqlite:///{folder}/store.db'}}
 """
+_TURN = "import os\nparent = os.getppid()\nwhile os.getppid() == parent: pass"
+"""Ends with whom it was started by, however that one ended."""
 _STREAMS, _TOKENS, _ITL = 1_000, 240, 0.05
 _OPENING_S = 5.0
 """Seconds in which the streams are opened; all are open from then until the first ends."""
@@ -189,7 +191,7 @@ def turning(count: int) -> Iterator[None]:
     """So many processes that keep a core busy."""
     with contextlib.ExitStack() as stack:
         for _ in range(count):
-            process = stack.enter_context(subprocess.Popen([sys.executable, "-c", "while True: pass"]))
+            process = stack.enter_context(subprocess.Popen([sys.executable, "-c", _TURN]))
             stack.callback(process.kill)
         yield
 

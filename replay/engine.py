@@ -12,6 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from typing import Any, TypeVar
 
+from replay.alarm import Alarm
+
 T = TypeVar("T")
 Send = Callable[[T, float], Coroutine[Any, Any, None]]
 """(what to send, the reading of ``time.monotonic`` at which it was due). What becomes of a request is not raised."""
@@ -34,16 +36,17 @@ async def open_loop(
     running = _Running(stop)
     start: float | None = None
     in_a_row = 0
-    async for offset, thing in items:
-        start = time.monotonic() if start is None else start
-        due = start + offset
-        in_a_row = 0 if await _until(due, stop) else in_a_row + 1
-        if in_a_row >= _BEHIND:
-            in_a_row = 0
-            await asyncio.sleep(0)
-        if stop.is_set():
-            break
-        running.add(send(thing, due))
+    with Alarm() as alarm:
+        async for offset, thing in items:
+            start = time.monotonic() if start is None else start
+            due = start + offset
+            in_a_row = 0 if await _until(due, stop, alarm) else in_a_row + 1
+            if in_a_row >= _BEHIND:
+                in_a_row = 0
+                await asyncio.sleep(0)
+            if stop.is_set():
+                break
+            running.add(send(thing, due))
     await running.ended(grace)
 
 
@@ -92,15 +95,14 @@ def _close(source: Iterator[object]) -> None:
         close()
 
 
-async def _until(due: float, stop: asyncio.Event) -> bool:
+async def _until(due: float, stop: asyncio.Event, alarm: Alarm) -> bool:
     """Waits for a moment, never returning before it; False when it has passed already."""
-    left = due - time.monotonic()
-    if left <= 0:
+    now = time.monotonic()
+    if now >= due:
         return False
-    while left > 0 and not stop.is_set():
-        # A timer has a grain of a millisecond and may be half of one early; the rest is passed looking at the clock.
-        await asyncio.sleep(min(left, _LOOK_S) if left > 0.0005 else 0)
-        left = due - time.monotonic()
+    while now < due and not stop.is_set():
+        await alarm.until(min(due, now + _LOOK_S))
+        now = time.monotonic()
     return True
 
 
