@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -41,7 +42,7 @@ def log_sum_exp(terms: Floats) -> float:
     return top + math.log(float(np.exp(terms - top).sum()))
 
 
-def _log_factors(margin: float) -> tuple[Floats, Floats, Floats]:
+def _log_factors(margin: float | Floats) -> tuple[Floats, Floats, Floats]:
     """Logarithms of a bet's factor for signs +1, 0 and -1 against "the mean sign is at most ``margin``"."""
     bet = _SHARES_OF_BET / (1 + margin)
     return np.log1p(bet * (1 - margin)), np.log1p(-bet * margin), np.log1p(-_SHARES_OF_BET)
@@ -69,19 +70,26 @@ def share_interval(worse: float, same: float, better: float, alpha: float) -> tu
 
     The margins that Primitive A does not reject. Never zero wide: at 0 worse of n the upper end is about 4/n.
     """
-    needed = math.log(1 / alpha)
-    high = _first_where(lambda m: log_evidence_below(worse, same, better, m) >= needed)
-    low = -_first_where(lambda m: log_evidence_above(worse, same, better, -m) >= needed)
-    return low, high
+    low, high = share_intervals(np.array([[worse, same, better]]), alpha)
+    return float(low[0]), float(high[0])
 
 
-def _first_where(rejected: Callable[[float], bool]) -> float:
-    """The smallest margin from which on ``rejected`` (monotone) holds; 1 when it never does."""
-    low, high = -1.0, 1.0
+def share_intervals(counts: NDArray[Any], alpha: float) -> tuple[Floats, Floats]:
+    """The lower and the upper bounds of ``share_interval`` for many (worse, same, better) counts at once."""
+    return -_upper_bounds(counts[:, ::-1], alpha), _upper_bounds(counts, alpha)
+
+
+def _upper_bounds(counts: NDArray[Any], alpha: float) -> Floats:
+    """The smallest margin from which on "the mean sign is below it" is shown; 1 where it never is."""
+    low, high = np.full((len(counts), 1), -1.0), np.full((len(counts), 1), 1.0)
+    worse, same, better = (counts[:, column, None] for column in range(3))
     for _ in range(40):
         middle = (low + high) / 2
-        low, high = (low, middle) if rejected(middle) else (middle, high)
-    return high
+        up, flat, down = _log_factors(-middle)
+        evidence = _log_sums_exp(_LOG_WEIGHTS + better * up + same * flat + worse * down)[:, None]
+        shown = evidence >= math.log(1 / alpha)
+        low, high = np.where(shown, low, middle), np.where(shown, middle, high)
+    return high[:, 0]
 
 
 def log_evidence_over_time(
@@ -97,39 +105,69 @@ def log_evidence_over_time(
     """
     if not signs.size:
         return 0.0
-    period, block = _grid(at - at[0], block_s, period_s)
-    gains = _gains_by_block(signs, block, margin)
-    period_of_block = period[np.unique(block, return_index=True)[1]]
-    cuts = np.flatnonzero(np.diff(period_of_block, prepend=-1))
-    total, largest = np.zeros(_SHARES_OF_BET.size), np.zeros((trim, _SHARES_OF_BET.size))
-    started: list[float] = []
-    for first, last in zip(cuts[::-1], [len(gains), *cuts[:0:-1]], strict=True):
-        part = gains[first:last]
-        total = total + part.sum(axis=0)
-        largest = _largest(np.vstack([largest, np.maximum(part, 0)]), trim)
-        weight = _log_start_weight(int(period_of_block[first]))
-        started.append(weight + log_sum_exp(_LOG_WEIGHTS + total - largest.sum(axis=0)))
-    return log_sum_exp(np.array(started))
+    grid = grid_of(at, block_s=block_s, period_s=period_s)
+    counts = counts_by_block(signs, grid.block, len(grid.period))[None]
+    return float(log_evidences_over_time(counts, grid.period, margin, trim=trim)[0])
 
 
-def _grid(elapsed: Floats, block_s: float, period_s: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Period and block of each sign; a block never crosses the border of a period."""
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Where each sign lies in time."""
+
+    block: NDArray[np.int64]
+    """Its block: a number from 0 without gaps, in time order."""
+    period: NDArray[np.int64]
+    """The period of each block."""
+
+
+def grid_of(at: Floats, *, block_s: float, period_s: float) -> Grid:
+    """The blocks of ascending times that hold any; a block never crosses the border of a period."""
+    if not at.size:
+        return Grid(block=np.empty(0, np.int64), period=np.empty(0, np.int64))
+    elapsed = at - at[0]
     period = np.floor(elapsed / period_s).astype(np.int64)
     within = np.floor((elapsed - period * period_s) / block_s).astype(np.int64)
-    return period, period * (math.ceil(period_s / block_s) + 1) + within
+    number = period * (math.ceil(period_s / block_s) + 1) + within
+    begins = np.diff(number, prepend=-1) > 0
+    return Grid(block=np.cumsum(begins) - 1, period=period[begins])
 
 
-def _gains_by_block(signs: Signs, block: NDArray[np.int64], margin: float) -> Floats:
-    """Log gain of each bet (columns) in each block that has signs (rows, in time order)."""
-    ids = np.unique(block, return_inverse=True)[1]
-    counts = [np.bincount(ids, weights=signs == sign) for sign in (1, 0, -1)]
-    gains: Floats = np.stack(counts, axis=1).astype(np.float64) @ np.stack(_log_factors(margin))
-    return gains
+def counts_by_block(signs: Signs, block: NDArray[np.int64], blocks: int) -> NDArray[np.int64]:
+    """How many signs are +1, 0 and -1 (columns) in each block (rows)."""
+    every = np.bincount(block, minlength=blocks)
+    worse, better = (np.bincount(block[signs == sign], minlength=blocks) for sign in (1, -1))
+    return np.stack([worse, every - worse - better, better], axis=1)
+
+
+def log_evidences_over_time(
+    counts: NDArray[np.int64], period: NDArray[np.int64], margin: float, *, trim: int
+) -> Floats:
+    """``log_evidence_over_time`` of several series at once: (series, block, sign) counts, and the period of each block."""
+    gains = counts.astype(np.float64) @ np.stack(_log_factors(margin))
+    total = np.zeros((len(counts), _SHARES_OF_BET.size))
+    largest = np.zeros((len(counts), trim, _SHARES_OF_BET.size))
+    cuts = np.flatnonzero(np.diff(period, prepend=-1))
+    started: list[Floats] = []
+    for first, last in zip(cuts[::-1], [gains.shape[1], *cuts[:0:-1]], strict=True):
+        part = gains[:, first:last]
+        total = total + part.sum(axis=1)
+        largest = _largest(np.concatenate([largest, np.maximum(part, 0)], axis=1), trim)
+        weight = _log_start_weight(int(period[first]))
+        started.append(weight + _log_sums_exp(_LOG_WEIGHTS + total - largest.sum(axis=1)))
+    return _log_sums_exp(np.stack(started, axis=1)) if started else np.zeros(len(counts))
+
+
+def _log_sums_exp(terms: Floats) -> Floats:
+    """``log_sum_exp`` along the last axis."""
+    top = terms.max(axis=-1, keepdims=True)
+    sums: Floats = top[..., 0] + np.log(np.exp(terms - top).sum(axis=-1))
+    return sums
 
 
 def _largest(rows: Floats, keep: int) -> Floats:
     """The ``keep`` largest values of each column."""
-    return np.partition(rows, rows.shape[0] - keep, axis=0)[rows.shape[0] - keep :] if keep else rows[:0]
+    first = rows.shape[1] - keep
+    return np.partition(rows, first, axis=1)[:, first:] if keep else rows[:, :0]
 
 
 def _log_start_weight(start: int) -> float:
