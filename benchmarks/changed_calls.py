@@ -40,15 +40,18 @@ def _schema(schema: Any) -> Any:
 def accepted(call: dict[str, Any]) -> Call:
     """The first accepted value of each argument; an argument that may be left out is."""
     ((name, arguments),) = call.items()
-    return name, {
-        key: _first(options[0]) for key, options in arguments.items() if options and options[0] != ""
-    }
+    return name, _object(arguments)
+
+
+def _object(options: dict[str, Any]) -> dict[str, Any]:
+    """An accepted "" stands for an argument that may be left out."""
+    return {key: _first(accepted[0]) for key, accepted in options.items() if accepted and accepted[0] != ""}
 
 
 def _first(value: Any) -> Any:
     """Nested objects list their accepted values too."""
     if isinstance(value, dict):
-        return {key: _first(one[0]) if isinstance(one, list) and one else one for key, one in value.items()}
+        return _object({key: one if isinstance(one, list) else [one] for key, one in value.items()})
     return [_first(one) for one in value] if isinstance(value, list) else value
 
 
