@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 SOURCES := migrate replay reports tests benchmarks
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check format bench bench-decoding bench-import bench-recording bench-workload bench-peers bench-replay test-vllm test-sdks lock dist-check clean
+.PHONY: help install demo test check format bench bench-compare bench-decoding bench-import bench-recording bench-workload bench-peers bench-replay test-vllm test-sdks lock dist-check clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -51,6 +51,9 @@ dist-check: .venv/.dev ## build the wheel, install it in a clean environment, as
 
 bench: .venv/.demo ## what the gateway costs, beside a yardstick
 	@$(BIN)/python -m benchmarks.gateway
+
+bench-compare: .venv/.demo ## whether answers are called different when people call them so, beside plain cosine
+	@$(BIN)/python -m benchmarks.compare
 
 bench-decoding: .venv/.dev ## how fast answers are read, beside two yardsticks, and 200,000 broken ones
 	@$(BIN)/python -m benchmarks.decoding
