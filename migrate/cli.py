@@ -24,6 +24,7 @@ COMMANDS = {
     "report": "the verdict, and what it rests on",
     "runs": "list recorded runs",
     "diff": "two saved responses, side by side",
+    "compare": "many pairs of answers from anywhere, without a run",
     "simulate": "an OpenAI-compatible server for rehearsals and tests",
     "doctor": "check the installation",
 }

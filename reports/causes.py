@@ -51,22 +51,36 @@ class _Tally:
             self.at, self.request_id, self.finding = at, request_id, finding
 
 
-def causes(compared: Iterable[tuple[float, Comparison]]) -> tuple[Cause, ...]:
-    """Groups findings by category, comparator and side; gravest first, then the most frequent.
+class Causes:
+    """Findings grouped by category, comparator and side while comparisons arrive, in any order.
 
-    ``compared``: (epoch seconds of the request, its comparison). EQUAL findings are no cause of anything. Memory
-    grows with the number of causes, not of pairs.
+    EQUAL findings are no cause of anything. Memory grows with the number of causes, not of pairs.
     """
-    tallies: dict[tuple[str, str, str], _Tally] = {}
-    for at, comparison in compared:
+
+    def __init__(self) -> None:
+        self._tallies: dict[tuple[str, str, str], _Tally] = {}
+
+    def add(self, at: float, comparison: Comparison) -> None:
+        """``at``: epoch seconds of the request, or whatever else puts comparisons in order."""
         for key, finding in _once(comparison).items():
-            if key not in tallies:
-                tallies[key] = _Tally(at, comparison.request_id, finding)
-            tallies[key].add(at, comparison.request_id, finding)
-    found = (_cause(tally) for tally in tallies.values())
-    return tuple(
-        sorted(found, key=lambda cause: (-rank(cause.severity), -cause.count, cause.category, cause.side))
-    )
+            if key not in self._tallies:
+                self._tallies[key] = _Tally(at, comparison.request_id, finding)
+            self._tallies[key].add(at, comparison.request_id, finding)
+
+    def all(self) -> tuple[Cause, ...]:
+        """Gravest first, then the most frequent."""
+        found = (_cause(tally) for tally in self._tallies.values())
+        return tuple(
+            sorted(found, key=lambda cause: (-rank(cause.severity), -cause.count, cause.category, cause.side))
+        )
+
+
+def causes(compared: Iterable[tuple[float, Comparison]]) -> tuple[Cause, ...]:
+    """The causes of all: (epoch seconds of the request, its comparison) each."""
+    found = Causes()
+    for at, comparison in compared:
+        found.add(at, comparison)
+    return found.all()
 
 
 def _once(comparison: Comparison) -> dict[tuple[str, str, str], Finding]:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
 
 import click
 import orjson
 
+from migrate.commands.output import opened
 from migrate.config import load
 from migrate.errors import ConfigError, StoreError
 from migrate.store import Store
@@ -52,7 +48,7 @@ def export(path: Path | None, url: str | None, run_id: str | None, form: str, ou
         except StoreError as error:
             raise ConfigError(str(error)) from None
         count = left = 0
-        with _opened(output) as out:
+        with opened(output) as out:
             for exchange in store.exchanges(run.id):
                 line = _line(exchange, form)
                 if line is None:
@@ -62,24 +58,6 @@ def export(path: Path | None, url: str | None, run_id: str | None, form: str, ou
                 count += 1
     rest = f"; {left:,} without a JSON object as body are left out" if left else ""
     click.echo(f"{count:,} requests of run {run.id}{rest}", err=True)
-
-
-@contextlib.contextmanager
-def _opened(output: Path | None) -> Iterator[IO[bytes]]:
-    """A file, or standard output, whose reader may stop early (``head``)."""
-    if output is None:
-        try:
-            yield sys.stdout.buffer
-            sys.stdout.buffer.flush()
-        except BrokenPipeError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return
-    try:
-        file = output.open("wb")
-    except OSError as error:
-        raise ConfigError(f"--output {output}: cannot be written: {error.strerror}") from None
-    with file:
-        yield file
 
 
 def _line(exchange: Exchange, form: str) -> bytes | None:

@@ -1,0 +1,37 @@
+"""Where a command's data goes: a file, or standard output whose reader may stop early."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+from migrate.errors import ConfigError
+
+
+@contextlib.contextmanager
+def opened(output: Path | None) -> Iterator[IO[bytes]]:
+    """A file, or standard output. When its reader goes (``head``) the block ends, and what comes after it goes on."""
+    if output is None:
+        try:
+            yield sys.stdout.buffer
+            sys.stdout.buffer.flush()
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return
+    try:
+        file = output.open("wb")
+    except OSError as error:
+        raise ConfigError(f"--output {output}: cannot be written: {error.strerror}") from None
+    with file:
+        yield file
+
+
+def screen() -> tuple[int, bool]:
+    """Columns for a text on standard output (60 to 120), and whether it takes colours."""
+    width = max(60, min(120, shutil.get_terminal_size((100, 24)).columns))
+    return width, sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
