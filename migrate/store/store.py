@@ -25,6 +25,8 @@ from migrate.store import codec, schema
 from replay.exchange import JSON, Arm, Exchange, Observation, Request
 
 _PAGE = 500
+_WAIT_S = 10.0
+"""How long another process may have the database for itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,12 +86,22 @@ class Store:
 
     def begin_run(self, *, kind: str, config: JSON, policy: JSON, seed: int, at: float) -> str:
         """Starts a run. Returns its id, which sorts by time and can be typed."""
-        run = f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime(at))}-{secrets.token_hex(2)}"
-        values = {"id": run, "kind": kind, "started_at": at, "status": "running", "seed": seed}
-        texts = {"config": codec.dump(config).decode(), "policy": codec.dump(policy).decode()}
+        values = _begun(kind=kind, config=config, policy=policy, seed=seed, at=at)
         with self._writing() as connection:
-            connection.execute(schema.runs.insert().values(values | texts))
-        return run
+            connection.execute(schema.runs.insert().values(values))
+        return str(values["id"])
+
+    def only_run(self, *, kind: str, config: JSON, policy: JSON, seed: int, at: float) -> str:
+        """The latest run of a kind of which one is enough, begun and ended where there is none. Returns its id, the same to all
+        who ask at once."""
+        values = _begun(kind=kind, config=config, policy=policy, seed=seed, at=at)
+        values |= {"ended_at": at, "status": "ended"}
+        runs = schema.runs
+        known = sa.select(runs.c.id).where(runs.c.kind == kind)
+        fresh = sa.select(*(sa.literal(value) for value in values.values())).where(~known.exists())
+        with self._writing() as connection:
+            connection.execute(runs.insert().from_select(list(values), fresh))
+            return str(connection.scalar(known.order_by(runs.c.started_at.desc(), runs.c.id.desc()).limit(1)))
 
     def end_run(self, run: str, *, at: float, status: str = "ended") -> None:
         """Marks a run as over."""
@@ -266,8 +278,27 @@ class Store:
         with self._writing() as connection:
             insert_new(connection, schema.vectors, rows)
 
-    def _writing(self) -> Any:
-        return self.engine.begin()
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[sa.Connection]:
+        """A transaction. Raises StoreError when the database does not take it."""
+        try:
+            with self.engine.begin() as connection:
+                yield connection
+        except sa.exc.DBAPIError as error:
+            raise StoreError(f"store {self.name} cannot be written: {_words(error)}") from None
+
+
+def _begun(*, kind: str, config: JSON, policy: JSON, seed: int, at: float) -> dict[str, Any]:
+    """The row of a run that begins."""
+    return {
+        "id": f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime(at))}-{secrets.token_hex(2)}",
+        "kind": kind,
+        "started_at": at,
+        "status": "running",
+        "seed": seed,
+        "config": codec.dump(config).decode(),
+        "policy": codec.dump(policy).decode(),
+    }
 
 
 def insert_new(connection: sa.Connection, table: sa.Table, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -304,7 +335,7 @@ def _engine(url: str, *, create: bool) -> sa.Engine:
             path = _prepare_file(parsed.database, create=create)
             if not _writable(path):
                 return _reading(path)
-            engine = sa.create_engine(parsed, paramstyle="named", connect_args={"timeout": 10})
+            engine = sa.create_engine(parsed, paramstyle="named", connect_args={"timeout": _WAIT_S})
             sa.event.listen(engine, "connect", _sqlite_pragmas)
             return engine
         return sa.create_engine(parsed, pool_pre_ping=True)
@@ -329,7 +360,7 @@ def _reading(path: Path) -> sa.Engine:
     address = f"file:{quote(str(path.resolve()))}?mode=ro{still}"
 
     def connect() -> sqlite3.Connection:
-        return sqlite3.connect(address, uri=True, timeout=10, check_same_thread=False)
+        return sqlite3.connect(address, uri=True, timeout=_WAIT_S, check_same_thread=False)
 
     return sa.create_engine("sqlite://", creator=connect, poolclass=sa.pool.NullPool)
 
@@ -371,8 +402,23 @@ def _is_store(path: Path) -> bool:
 
 
 def _sqlite_pragmas(connection: Any, _: object) -> None:
-    for pragma in ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON", "temp_store=MEMORY"):
+    _switch_journal(connection)
+    for pragma in ("synchronous=NORMAL", "foreign_keys=ON", "temp_store=MEMORY"):
         connection.execute(f"PRAGMA {pragma}")
+
+
+def _switch_journal(connection: Any) -> None:
+    """To WAL. SQLite does not wait for another process that does the same to a new file, so we do."""
+    end = time.monotonic() + _WAIT_S
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > end:
+                raise
+            time.sleep(0.02)
+        else:
+            return
 
 
 def _migrate(engine: sa.Engine) -> None:
@@ -386,6 +432,9 @@ def _migrate(engine: sa.Engine) -> None:
     if version == schema.VERSION:
         return
     with engine.begin() as connection:
+        if engine.dialect.name == "sqlite":
+            connection.exec_driver_sql("BEGIN IMMEDIATE")  # one process makes the tables, the others wait
+            version = _version(connection)
         for migration in schema.MIGRATIONS[version:]:
             migration(connection)
         upsert(connection, schema.meta, [{"name": "schema_version", "value": str(schema.VERSION)}], "value")

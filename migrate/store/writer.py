@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections import deque
@@ -19,6 +20,8 @@ _BATCH = 500
 _PAUSE_S = 0.25
 _BACK_OFF_S = (0.5, 1.0, 2.0, 5.0)
 
+log = logging.getLogger(__name__)
+
 Record = Request | Observation | codec.Rows
 """``Rows`` are records that were encoded elsewhere; they count as one."""
 
@@ -27,7 +30,8 @@ class Writer:
     """Writes requests, observations and counters of one run in batches, one transaction each.
 
     ``offer`` never blocks and never raises: what does not fit is refused and counted. While the disk is full, read-only
-    or locked the batch in hand is tried again with growing pauses; nothing beyond ``capacity`` is held meanwhile.
+    or locked the batch in hand is tried again with growing pauses; nothing beyond ``capacity`` is held meanwhile. A record
+    that no database takes is left out and counted as refused.
     """
 
     def __init__(self, store: Store, run: str, *, capacity: int = 20_000) -> None:
@@ -38,6 +42,7 @@ class Writer:
         self._stopping = threading.Event()
         self._written = self._refused = self._failures = 0
         self._error: str | None = None
+        self._most = _BATCH
         self._thread = threading.Thread(target=self._loop, name="store-writer", daemon=True)
         self._thread.start()
 
@@ -95,28 +100,49 @@ class Writer:
 
     def _write(self) -> bool:
         """One batch in one transaction. False when it did not work; the batch is then tried again."""
-        batch = [self._records[n] for n in range(min(_BATCH, len(self._records)))]
+        batch = [self._records[n] for n in range(min(self._most, len(self._records)))]
         counters, self._counters = self._counters, {}
         try:
             with self._store.engine.begin() as connection:
                 _insert(connection, self._run, batch)
                 rows = [{"run": self._run, "name": name, "value": value} for name, value in counters.items()]
                 upsert(connection, schema.counters, rows, "value")
-        except (sa.exc.SQLAlchemyError, OSError) as error:
+        except Exception as error:  # noqa: BLE001 - a thread that ended would lose everything that comes
             self._counters = counters | self._counters
-            self._failed(str(getattr(error, "orig", None) or error).splitlines()[0])
-            return False
+            if _is_database(error):
+                self._failed(str(getattr(error, "orig", None) or error).splitlines()[0])
+                return False
+            self._leave_out(len(batch))
+            return True
         for _ in batch:
             self._records.popleft()
         self._written += len(batch)
+        self._most = min(2 * self._most, _BATCH)
         self._failures, self._error = 0, None
         return True
+
+    def _leave_out(self, tried: int) -> None:
+        """Some value can be stored nowhere. Whose it is shows where one record at a time is written."""
+        self._most = 1
+        if tried > 1:
+            return
+        log.exception("a record cannot be stored and is left out")
+        if tried:
+            self._records.popleft()
+            self._refused += 1
+        else:
+            self._counters = {}
 
     def _failed(self, words: str) -> None:
         self._error = words
         pause = _BACK_OFF_S[min(self._failures, len(_BACK_OFF_S) - 1)]
         self._failures += 1
         self._stopping.wait(pause)
+
+
+def _is_database(error: Exception) -> bool:
+    """Whether it is the database that failed, and not a value that it was given."""
+    return isinstance(error, sa.exc.SQLAlchemyError | OSError) and not isinstance(error, sa.exc.DataError)
 
 
 def _insert(connection: sa.Connection, run: str, batch: list[Record]) -> None:

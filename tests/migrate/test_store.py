@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import multiprocessing
 import os
 import random
 import signal
@@ -14,6 +16,7 @@ import time
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -276,3 +279,50 @@ def wait_for(condition: object, limit: float = 10.0) -> None:
     while not condition():  # type: ignore[operator]
         assert time.monotonic() < deadline, "condition was not met in time"
         time.sleep(0.02)
+
+
+def opening(url: str, barrier: Any, told: Any) -> None:
+    """In a process of its own: opens a store at the same moment as others do."""
+    barrier.wait()
+    try:
+        with Store.open(url, create=True) as store:
+            told.put(store.only_run(kind="import", config={}, policy={}, seed=1, at=time.time()))
+    except StoreError as error:
+        told.put(str(error))
+
+
+def test_a_new_store_may_be_opened_by_several_processes_at_once(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("fork")
+    for turn in range(5):
+        barrier, told = context.Barrier(4), context.Queue()
+        url = f"sqlite:///{tmp_path}/{turn}.db"
+        several = [context.Process(target=opening, args=(url, barrier, told)) for _ in range(4)]
+        for one in several:
+            one.start()
+        runs = {told.get(timeout=20) for _ in several}
+        for one in several:
+            one.join()
+        with Store.open(url) as store:
+            assert runs == {run.id for run in store.runs()} and len(runs) == 1
+
+
+def test_a_record_that_no_database_takes_costs_no_other(store: Store) -> None:
+    run = begin(store)
+    writer = Writer(store, run)
+    for number in range(600):
+        seen = observation(f"r{number}", Arm.BASELINE)
+        poison = number in (3, 300, 301)
+        assert writer.offer(dataclasses.replace(seen, status=2**70) if poison else seen)
+    assert writer.close(20)
+    with store.engine.connect() as connection:
+        found = connection.scalar(sa.select(sa.func.count()).select_from(schema.observations))
+    assert found == 597 and writer.status()["refused"] == 3
+
+
+def test_a_store_that_refuses_to_be_written_is_one_line(store: Store) -> None:
+    with store.engine.begin() as connection:
+        connection.exec_driver_sql(
+            "create trigger no before insert on runs begin select raise(abort, 'no more'); end"
+        )
+    with pytest.raises(StoreError, match="cannot be written: no more"):
+        begin(store)
