@@ -136,7 +136,12 @@ def for_mirror(raw: RawHeaders, *, also: str = "") -> Headers:
 
     ``also`` names one more, the header that requests are sampled by.
     """
-    return tuple(pair for pair in decoded(raw) if _kept(pair[0].lower(), also))
+    return allowed(decoded(raw), also=also)
+
+
+def allowed(headers: Headers, *, also: str = "") -> Headers:
+    """``for_mirror`` of fields that are text already."""
+    return tuple(pair for pair in headers if _kept(pair[0].lower(), also))
 
 
 def without_credentials(target: str) -> str:

@@ -11,13 +11,14 @@ from datetime import UTC, tzinfo
 from typing import Any
 
 from migrate.config import Redact
+from migrate.headers import allowed, without_credentials
 from migrate.redact import Redactor
 from migrate.sampling import body_key, digest
 from migrate.store import Rows, encode
 from replay.decoding import observe
 from replay.exchange import Arm, Ending, Observation, Recording, Request, Timing
 from replay.formats import FORMATS, groups, read, read_lines
-from replay.formats.record import Call, Item, Record, Skip, Use
+from replay.formats.record import Call, Item, Record, Reply, Skip, Use
 from replay.formats.sources import Source
 from replay.values import compact
 
@@ -27,8 +28,17 @@ _REBUILT = frozenset(("response-rebuilt", "stream-joined"))
 _BATCH, _BATCH_BYTES = 200, 2**20
 _HIDDEN = re.compile(rb"\[[a-z]+:[a-p]{12}\]")
 
+
 Batch = list[Any]
 """Numbered lines that are not read yet, or items."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A batch, and the file that its numbers are of; empty where there is one alone, or they are of several together."""
+
+    rows: Batch
+    source: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +85,7 @@ class Taken:
     rows: Rows
     tally: Tally
     skips: tuple[Skip, ...]
+    source: str
 
 
 def unread(form: str) -> bool:
@@ -82,10 +93,12 @@ def unread(form: str) -> bool:
     return FORMATS[form].by_line
 
 
-def batches(sources: Sequence[Source], form: str, *, zone: tzinfo = UTC) -> Iterator[Batch]:
+def batches(sources: Sequence[Source], form: str, *, zone: tzinfo = UTC) -> Iterator[Part]:
     """The lines, where ``unread``, or the items of sources, some at a time."""
     for group in groups(sources, form):
-        yield from batched(group[0].lines() if unread(form) else read(group, form, zone))
+        rows = group[0].lines() if unread(form) else read(group, form, zone)
+        name = group[0].name if len(group) < len(sources) else ""
+        yield from (Part(batch, name) for batch in batched(rows))
 
 
 def batched(rows: Iterator[Any]) -> Iterator[Batch]:
@@ -104,17 +117,17 @@ def batched(rows: Iterator[Any]) -> Iterator[Batch]:
 
 
 class Importer:
-    """Makes rows of batches, redacted. A function of the plan and the batch."""
+    """Makes rows of parts, redacted. A function of the plan and the part."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._redactor = Redactor(plan.rules, plan.salt)
 
-    def __call__(self, batch: Batch) -> Taken:
+    def __call__(self, part: Part) -> Taken:
         plan, tally = self._plan, Tally()
         records: list[Request | Observation] = []
         skips: list[Skip] = []
-        items: Iterable[Item] = read_lines(batch, plan.form, plan.zone) if plan.unread else batch
+        items: Iterable[Item] = read_lines(part.rows, plan.form, plan.zone) if plan.unread else part.rows
         for item in items:
             taken = self._taken(item, tally)
             if not isinstance(taken, Skip):
@@ -124,7 +137,8 @@ class Importer:
             skips += [taken] if len(skips) < SHOWN else []
             if plan.strict:
                 break
-        return Taken(rows=encode(plan.run, records), tally=tally, skips=tuple(skips))
+        rows = encode(plan.run, records)
+        return Taken(rows=rows, tally=tally, skips=tuple(skips), source=part.source)
 
     def _taken(self, item: Item, tally: Tally) -> Skip | list[Request | Observation]:
         if isinstance(item, Skip):
@@ -154,8 +168,8 @@ class Importer:
             id="",
             at=_place(record),
             method=asked.method,
-            path=asked.path,
-            headers=asked.headers,
+            path=without_credentials(asked.path),
+            headers=allowed(asked.headers),
             body=compact(body).encode(),
             conversation=digest(conversation),
         )
@@ -184,20 +198,38 @@ def _place(record: Record) -> float:
 def observed(record: Record, request_id: str) -> Observation | None:
     """What the log says of the answer, as an observation of the baseline; ``None`` when it says nothing.
 
-    No finding about the wire rests on an answer that was put together from fields.
+    A failure needs no body: its status says it. No finding about the wire rests on an answer that was put together from fields.
     """
     said = record.response
-    if said is None or (said.body is None and said.stream is None) or record.request is None:
+    if said is None or record.request is None:
         return None
+    if said.body is None and said.stream is None and (said.status or 0) < 400:
+        return None
+    recording, path = _recording(record, said), record.request.path
+    seen = observe(recording, request_id=request_id, arm=Arm.BASELINE, at=_place(record), path=path)
+    if not recording.chunks or not _REBUILT.isdisjoint(record.notes):
+        seen = _without_wire(seen)
+    timed = said.stream is not None and any(at is not None for at, _ in said.stream)
+    timing = Timing(
+        head_s=record.ttfb_s,
+        ttft_s=seen.timing.ttft_s if timed else record.ttft_s,
+        e2e_s=record.duration_s,
+        content_times=seen.timing.content_times if timed else (),
+    )
+    return replace(seen, timing=timing, reason=seen.reason or "imported", raw=None)
+
+
+def _recording(record: Record, said: Reply) -> Recording:
+    """The answer as a socket would have seen it, as far as the log says."""
     if said.stream is not None:
         kind = "text/event-stream"
         pieces = tuple((at or 0.0, text.encode("utf-8", "surrogatepass")) for at, text in said.stream)
     else:
         kind = "application/json"
         body = said.body if isinstance(said.body, str) else compact(said.body)
-        pieces = ((0.0, body.encode("utf-8", "replace")),)
+        pieces = () if said.body is None else ((0.0, body.encode("utf-8", "replace")),)
     known = any(name.lower() == "content-type" for name, _ in said.headers)
-    recording = Recording(
+    return Recording(
         sent_at=0.0,
         head_at=record.ttfb_s,
         status=said.status if said.status is not None else 200,
@@ -206,16 +238,13 @@ def observed(record: Record, request_id: str) -> Observation | None:
         ended_at=record.duration_s or 0.0,
         ending=Ending.COMPLETE,
     )
-    path = record.request.path
-    seen = observe(recording, request_id=request_id, arm=Arm.BASELINE, at=_place(record), path=path)
-    answer = seen.answer
-    if answer is not None and answer.oddities and not _REBUILT.isdisjoint(record.notes):
-        answer = replace(answer, oddities=())
-    timed = said.stream is not None and any(at is not None for at, _ in said.stream)
-    timing = Timing(
-        head_s=record.ttfb_s,
-        ttft_s=seen.timing.ttft_s if timed else record.ttft_s,
-        e2e_s=record.duration_s,
-        content_times=seen.timing.content_times if timed else (),
+
+
+def _without_wire(seen: Observation) -> Observation:
+    """Without what only bytes from a wire can show."""
+    answer, failure = seen.answer, seen.failure
+    return replace(
+        seen,
+        answer=None if answer is None else replace(answer, oddities=()),
+        failure=None if failure is None else replace(failure, envelope=""),
     )
-    return replace(seen, answer=answer, timing=timing, reason=seen.reason or "imported", raw=None)

@@ -28,20 +28,24 @@ from migrate.sensitive import (
 from replay.exchange import Answer, Choice, Failure, Headers, Observation, Request
 from replay.values import MAX_DEPTH, too_deep
 
-_SECRET_HEADERS = frozenset(
+_SECRET_WORDS = frozenset(
     {
+        "apikey",
+        "auth",
         "authorization",
-        "proxy-authorization",
         "cookie",
-        "set-cookie",
-        "set-cookie2",
-        "x-api-key",
-        "api-key",
-        "x-goog-api-key",
-        "x-auth-token",
-        "x-amz-security-token",
+        "cookie2",
+        "credential",
+        "credentials",
+        "jwt",
+        "key",
+        "password",
+        "secret",
+        "signature",
+        "token",
     }
 )
+"""Parts of the names of headers that hold a secret: ``X-Session-Token`` does, ``X-RateLimit-Remaining-Tokens`` does not."""
 
 
 class Redactor:
@@ -178,8 +182,8 @@ class Redactor:
         return value
 
     def _named(self, name: str, value: Any) -> Any:
-        if self._keys and isinstance(value, str) and names_secret(name, value):
-            return self.placeholder("key", value)
+        if self._keys and _is_word(value) and names_secret(name, str(value)):
+            return self.placeholder("key", str(value))
         return self._value(value)
 
     def _string(self, text: str) -> str:
@@ -239,8 +243,13 @@ class Redactor:
         return replace(failure, message=self.text(failure.message))
 
 
+def _is_word(value: Any) -> bool:
+    """A text, or a number, as a PIN may be; ``true`` says nothing."""
+    return isinstance(value, str | int | float) and not isinstance(value, bool)
+
+
 def _secret(header: str) -> bool:
-    return header.lower() in _SECRET_HEADERS
+    return not _SECRET_WORDS.isdisjoint(re.split("[-_]", header.lower()))
 
 
 def _dumped(value: Any) -> bytes | None:

@@ -24,12 +24,13 @@ from rich.progress import (
 
 from migrate.config import Config, Redact, load
 from migrate.crew import spread
-from migrate.errors import ConfigError
-from migrate.imports import SHOWN, Batch, Importer, Plan, Taken, Tally, batched, batches, unread
+from migrate.errors import ConfigError, StoreError
+from migrate.imports import SHOWN, Importer, Part, Plan, Taken, Tally, batched, batches, unread
 from migrate.prompts import Prompts, prompted
 from migrate.salt import key_file, lasting_salt
 from migrate.store import Store, Writer
 from replay.formats import FORMATS, Undetected, detect, groups, read, sources_of, vllm_log
+from replay.formats.record import Skip
 from replay.formats.sources import Source
 
 _EPILOG = """\b
@@ -127,17 +128,19 @@ def _into(
     finally:
         written = writer.close(60)
         if not quiet:
-            _tell(plan, tally, store.count(plan.run) - before, store.name)
+            _tell(plan, tally, store.count(plan.run) - before, store.name, written=written)
             _tell_prompts(plan.form, prompts)
-    if not written:
-        raise ConfigError(f"the store took no more: {writer.status()['error']}")
+    refused = writer.status()["refused"]
+    if not written or refused:
+        why = writer.status()["error"] or f"{refused:,} batches were refused"
+        raise StoreError(f"the store took not everything: {why}; import the same again")
 
 
-def _batches(plan: Plan, sources: Sequence[Source], prompts: Prompts | None) -> Iterator[Batch]:
+def _batches(plan: Plan, sources: Sequence[Source], prompts: Prompts | None) -> Iterator[Part]:
     if prompts is None:
         return batches(sources, plan.form, zone=plan.zone)
     items = (item for group in groups(sources, plan.form) for item in read(group, plan.form, plan.zone))
-    return batched(prompted(items, prompts))
+    return map(Part, batched(prompted(items, prompts)))
 
 
 def _salt(run: str) -> bytes:
@@ -171,18 +174,20 @@ def _sources(files: Sequence[Path]) -> list[Source]:
         try:
             found += [Source(None)] if str(file) == "-" else sources_of([file])
         except OSError as error:
-            raise ConfigError(f"{file}: cannot be read: {error.strerror}") from None
+            raise ConfigError(f"{error.filename or file}: cannot be read: {error.strerror}") from None
     return found
 
 
 def _format(sources: list[Source], form: str) -> str:
-    """The one format of all sources. Raises ConfigError."""
+    """The one format of all sources that hold anything. Raises ConfigError."""
     if form != "auto":
         return form
     try:
-        found = {detect(source) for source in sources}
+        found = {detect(source) for source in sources if source.head.strip()}
     except Undetected as error:
         raise ConfigError(str(error)) from None
+    if not found:
+        raise ConfigError("there is nothing to import: what was named is empty")
     if len(found) > 1:
         raise ConfigError(
             f"the files are of different formats ({', '.join(sorted(found))}); import them one after the other"
@@ -192,20 +197,15 @@ def _format(sources: list[Source], form: str) -> str:
 
 def _run(store: Store, config: Config | None) -> str:
     """The run that holds imported requests; there is one, so that the same file again adds nothing."""
-    known = [run.id for run in store.runs() if run.kind == "import"]
-    if known:
-        return known[-1]
     data = config.model_dump(mode="json", by_alias=True) if config else {}
-    run = store.begin_run(
+    return store.only_run(
         kind="import", config=data, policy=data.get("policy", {}), seed=secrets.randbits(32), at=time.time()
     )
-    store.end_run(run, at=time.time())
-    return run
 
 
 def _play(
     plan: Plan,
-    work: Iterator[Batch],
+    work: Iterator[Part],
     sources: Sequence[Source],
     writer: Writer,
     tally: Tally,
@@ -238,19 +238,26 @@ def _play(
             progress.update(task, completed=sum(source.done for source in sources))
             if plan.strict and taken.skips:
                 skip = taken.skips[0]
-                raise ConfigError(f"record {skip.line}: {skip.reason}: {skip.detail}")
+                raise ConfigError(f"{_placed(taken, skip)}: {skip.reason}: {skip.detail}")
+
+
+def _placed(taken: Taken, skip: Skip) -> str:
+    return f"{taken.source} record {skip.line}".lstrip()
 
 
 def _told(taken: Taken, most: int) -> list[str]:
     return [
-        f"record {skip.line} skipped: {skip.reason}: {skip.detail}" for skip in taken.skips[: max(most, 0)]
+        f"{_placed(taken, skip)} skipped: {skip.reason}: {skip.detail}"
+        for skip in taken.skips[: max(most, 0)]
     ]
 
 
-def _tell(plan: Plan, tally: Tally, added: int, store: str) -> None:
+def _tell(plan: Plan, tally: Tally, added: int, store: str, *, written: bool) -> None:
     skipped = sum(tally.skipped.values())
     known = tally.taken - added
-    rest = f", {known:,} were there already" if known else ""
+    rest = f", {known:,} were there already" if known > 0 else ""
+    if not written:
+        rest = f", {known:,} were there already or could not be written"
     click.echo(
         f"{plan.form}: {tally.taken + skipped:,} records; {added:,} requests added to run {plan.run} of {store}{rest}",
         err=True,
@@ -259,6 +266,11 @@ def _tell(plan: Plan, tally: Tally, added: int, store: str) -> None:
     for title, counts in (("skipped", tally.skipped), ("noted", tally.notes)):
         for reason, many in counts.most_common():
             click.echo(f"  {title} {reason}: {many:,}", err=True)
+    if not tally.taken + skipped:
+        click.echo(
+            f"nothing in there is a record of {plan.form}; without --format it is told by the content",
+            err=True,
+        )
     if plan.form == "vllm-log":
         click.echo(vllm_log.HINT, err=True)
 

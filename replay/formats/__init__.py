@@ -93,9 +93,15 @@ class Undetected(ValueError):
 
 
 def sources_of(paths: Iterable[Path]) -> list[Source]:
-    """The sources at some paths; a folder is the files in it, by name. Raises OSError."""
-    files = (sorted(path.iterdir()) if path.is_dir() else [path] for path in paths)
-    return [Source(file) for group in files for file in group]
+    """The sources at some paths; a folder is the files in it, by name, but for hidden ones and pipes. Raises OSError."""
+    return [Source(file) for path in paths for file in (_within(path) if path.is_dir() else [path])]
+
+
+def _within(folder: Path) -> list[Path]:
+    """A folder within it is not left out in silence: reading it is an error."""
+    return sorted(
+        one for one in folder.iterdir() if (one.is_file() or one.is_dir()) and not one.name.startswith(".")
+    )
 
 
 def detect(source: Source) -> str:
@@ -105,8 +111,7 @@ def detect(source: Source) -> str:
     if not found and source.first:
         found = [name for name, one in FORMATS.items() if one.matches(source.first)]
     elif not found:
-        names = set(next(csv.reader([head.decode("utf-8", "replace").split("\n", 1)[0].strip()]), []))
-        found = [name for name, one in FORMATS.items() if one.columns(names)]
+        found = [name for name, one in FORMATS.items() if one.columns(_columns(head))]
     found = [name for name in found if name != "chat-jsonl"] or found
     if len(found) == 1:
         return found[0]
@@ -115,6 +120,14 @@ def detect(source: Source) -> str:
     raise Undetected(
         f"{source.name} is in no format that is known ({', '.join(FORMATS)}); say which with --format"
     )
+
+
+def _columns(head: bytes) -> set[str]:
+    """The names in the first line, where it is one of CSV."""
+    try:
+        return set(next(csv.reader([head.decode("utf-8", "replace").split("\n", 1)[0].strip()]), []))
+    except csv.Error:
+        return set()
 
 
 def groups(sources: Sequence[Source], name: str) -> list[Sequence[Source]]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from replay.exchange import JSON
 from replay.formats import chat
-from replay.formats.fields import Unusable, path_of, text
+from replay.formats.fields import Unusable, path_of, status_of, text
 from replay.formats.record import Call, Item, Record, Reply, each, made
 from replay.formats.sources import Source
 
@@ -38,10 +38,9 @@ def _record(line: int, row: JSON) -> Record:
         notes |= {"answer-split", "response-rebuilt"}
     response = None
     if isinstance(answer, dict):
-        status = row.get("status")
-        known = isinstance(status, int) and not isinstance(status, bool)
-        notes |= set() if known else {"status-missing"}
-        response = Reply(status=status if known else None, body=answer)
+        status = status_of(row.get("status"))
+        notes |= {"status-missing"} if status is None else set()
+        response = Reply(status=status, body=answer)
     return made(
         line,
         request=Call(method="POST", path=path_of(body), body=body),

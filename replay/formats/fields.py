@@ -63,16 +63,21 @@ _NAMED = {
 }
 """The statuses that the official client's exceptions stand for."""
 _PATHS = ("chat/completions", "completions", "responses", "embeddings", "messages")
+_DETAIL = 200
 _LAST = 4e9
 """Epoch seconds of the year 2096: what is later is no time of a log."""
 
 
 class Unusable(Exception):
-    """Raised within a reader of a format; becomes a Skip."""
+    """Raised within a reader of a format; becomes a Skip.
+
+    ``detail`` may hold words of the log: what is long is cut, and what a terminal would obey becomes U+FFFD.
+    """
 
     def __init__(self, reason: str, detail: str) -> None:
         super().__init__(reason, detail)  # so that it can be pickled
-        self.reason, self.detail = reason, detail
+        self.reason = reason
+        self.detail = "".join(char if char.isprintable() else "\ufffd" for char in detail[:_DETAIL])
 
 
 def mapping(value: Any) -> dict[str, Any]:
@@ -206,7 +211,7 @@ def path_at(address: str | None, body: Mapping[str, Any], notes: set[str]) -> st
     if found := known_path(address, notes):
         return found
     if address is not None and "messages" not in body:
-        raise Unusable("not-a-model-call", _path(address) or address[:80])
+        raise Unusable("not-a-model-call", _path(address) or "an address without a path")
     notes.add("path-assumed")
     return path_of(body)
 
@@ -296,6 +301,8 @@ def _why(line: bytes) -> str:
             if error.msg.startswith("Unterminated string")
             else f"not JSON: {error.msg}"
         )
-    except (ValueError, RecursionError):
+    except RecursionError:
+        return "nested too deeply"
+    except ValueError:
         return "not UTF-8"
-    return "not JSON"
+    return "not JSON: NaN, an infinite number, or half of a surrogate pair"

@@ -172,7 +172,7 @@ def failed(notes: set[str], *, status: int | None, **error: Any) -> Reply:
 def _asked(path: str, body: Any) -> None:
     """Raises Unusable when a request asks nothing."""
     if not path.startswith("/"):
-        raise Unusable("malformed", f"no path: {path[:80]}")
+        raise Unusable("malformed", "the path does not begin with /")
     if not isinstance(body, dict) or not body:
         raise Unusable("request-missing", "no body")
     questions = [body[name] for name in _QUESTIONS if name in body]

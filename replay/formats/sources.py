@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import errno
 import io
 import sys
 from collections.abc import Iterator
@@ -144,9 +145,14 @@ class Source:
 
     def _opened(self) -> io.BufferedReader[Any]:
         if self._open is None:
-            raw: IO[bytes] = sys.stdin.buffer if self._path is None else self._path.open("rb")
-            self._open = Unpacked(raw)
+            self._open = Unpacked(_standard_input() if self._path is None else self._path.open("rb"))
         return self._open.plain
+
+
+def _standard_input() -> IO[bytes]:
+    if sys.stdin is None:  # a program may be started without one
+        raise OSError(errno.EBADF, "it is closed")
+    return sys.stdin.buffer
 
 
 def _too_long(plain: io.BufferedReader[Any]) -> Unusable:

@@ -170,6 +170,113 @@ def test_secrets_are_replaced_before_anything_is_stored(tmp_path: Path) -> None:
     assert b"ada@example" not in data and b"sk-live" not in data
 
 
+def archived(**more: object) -> str:
+    """An HTTP archive of one call, with a secret wherever a header or an address may have one."""
+    asked = {
+        "method": "POST",
+        "url": "https://ada:pa55w0rd-in-it@a.far/v1/chat/completions?api-version=3&code=secret-1&subscription-key=secret-2",
+        "headers": [
+            {"name": "Ocp-Apim-Subscription-Key", "value": "secret-3"},
+            {"name": "X-Tenant", "value": "secret-4"},
+            {"name": "User-Agent", "value": "harbour/1.0"},
+        ],
+        "postData": {
+            "text": '{"model":"m","passphrase":"secret-5","password":99887766,"messages":[{"content":"hi"}]}'
+        },
+    }
+    answered = {
+        "status": 200,
+        "headers": [
+            {"name": "X-Session-Token", "value": "secret-6"},
+            {"name": "X-RateLimit-Remaining-Tokens", "value": "9"},
+        ],
+        "content": {
+            "mimeType": "application/json",
+            "text": '{"choices":[{"index":0,"message":{"content":"yo"}}]}',
+        },
+    }
+    return json.dumps({"log": {"entries": [{"request": asked | more, "response": answered}]}})
+
+
+def test_no_secret_of_a_header_an_address_or_a_named_field_is_stored(tmp_path: Path) -> None:
+    (tmp_path / "session.har").write_text(archived())
+    assert run("import", "session.har", "--quiet") == 0
+    (exchange,) = stored()
+    assert exchange.request.path == "/v1/chat/completions?api-version=3"
+    assert exchange.request.headers == (("User-Agent", "harbour/1.0"),)
+    assert exchange.baseline is not None
+    assert ("X-RateLimit-Remaining-Tokens", "9") in exchange.baseline.headers
+    with Store.open("sqlite:///migrate.db") as store, store.engine.connect() as connection:
+        rows = [
+            str(row)
+            for table in ("requests", "observations")
+            for row in connection.exec_driver_sql(f"select * from {table}")
+        ]
+    for text in (*rows, exchange.request.body.decode()):
+        assert "secret-" not in text and "pa55" not in text and "99887766" not in text
+
+
+def test_what_a_log_holds_cannot_command_the_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "session.har").write_text(archived(method="\x1b]0;gone\x07GET" + "!" * 9_000))
+    assert run("import", "session.har") == 0
+    err = capsys.readouterr().err
+    assert (
+        "record 1 skipped: not-a-model-call: \ufffd]0;gone\ufffdGET!!!" in err
+        and "\x1b" not in err
+        and len(err) < 600
+    )
+
+
+def test_a_failure_needs_no_body_to_be_the_baselines(tmp_path: Path) -> None:
+    body = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
+    asked = {
+        "method": "POST",
+        "url": "http://a/v1/chat/completions",
+        "headers": [],
+        "postData": {"text": json.dumps(body)},
+    }
+    entries = [
+        {"request": asked, "response": {"status": status, "headers": [], "content": {}}}
+        for status in (429, 200)
+    ]
+    (tmp_path / "session.har").write_text(json.dumps({"log": {"entries": entries}}))
+    assert run("import", "session.har", "--quiet") == 0
+    limited, unknown = (exchange.baseline for exchange in stored())
+    assert limited is not None and limited.failure is not None and unknown is None
+    assert (limited.outcome, limited.status) == (Outcome.HTTP_ERROR, 429)
+    assert limited.failure.error_class.value == "rate_limited" and limited.failure.envelope == ""
+
+
+@pytest.mark.parametrize("status", [2**64 - 1, -7, 1e300, True, "200 OK", {}])
+def test_a_status_that_is_none_is_unknown(
+    status: object, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    body = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
+    pair = {
+        "request": body,
+        "response": {"choices": [{"index": 0, "message": {"content": "yo"}}]},
+        "status": status,
+    }
+    (tmp_path / "log.jsonl").write_text(f"{json.dumps(pair)}\n{json.dumps(body)}\n")
+    assert run("import", "log.jsonl") == 0
+    assert "2 requests added" in capsys.readouterr().err
+    assert [e.baseline is not None and e.baseline.status == 200 for e in stored()] == [True, False]
+
+
+def test_each_kind_of_line_that_is_no_json_is_called_what_it_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = '{"model": "m", "messages": [{"role": "user", "content": %s}]}'
+    bad = [said % '"\\ud800"', said % "NaN", said % "1e999", said % ("[" * 9_000 + "]" * 9_000)]
+    (tmp_path / "log.jsonl").write_bytes("\n".join([said % '"hi"', *bad]).encode() + b'\n{"a": "\xff"}')
+    assert run("import", "log.jsonl") == 0
+    told = [line.partition("malformed: ")[2] for line in capsys.readouterr().err.splitlines()[:5]]
+    odd = "not JSON: NaN, an infinite number, or half of a surrogate pair"
+    assert told == [odd, odd, odd, "nested too deeply", "not UTF-8"]
+
+
 def test_a_record_without_a_model_needs_one(capsys: pytest.CaptureFixture[str]) -> None:
     bodies = SAMPLES / "chat-jsonl" / "bodies.jsonl"
     run("import", bodies)
@@ -185,11 +292,19 @@ def test_a_record_without_a_model_needs_one(capsys: pytest.CaptureFixture[str]) 
         ((SAMPLES / "otlp" / "expected.json",), "in no format that is known"),
         ((LITELLM, SAMPLES / "har" / "session.har"), "different formats (har, litellm-payload)"),
         ((LITELLM, "--strict"), "record 6: request-redacted"),
+        (("empty.jsonl",), "there is nothing to import"),
+        (("empty",), "there is nothing to import"),
+        (("full",), "full/inner: cannot be read: Is a directory"),
+        (("binary",), "in no format that is known"),
     ],
 )
 def test_wrong_use_is_one_line_and_exit_code_2(
     words: tuple[object, ...], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    for folder in ("empty", "full/inner"):
+        Path(folder).mkdir(parents=True)
+    Path("empty.jsonl").touch()
+    Path("binary").write_bytes(bytes(range(256)) + b"a\rb,c\n")
     assert run("import", *words, "--quiet") == 2
     err = capsys.readouterr().err
     assert said in err and err.count("\n") == 1
@@ -272,6 +387,65 @@ def test_each_record_that_cannot_be_used_is_told_by_its_line_and_counted_by_its_
     assert err.count(" skipped: ") == 5, "the first five are told"
     assert "14 records; 2 requests added" in err
     assert "skipped malformed: 11" in err and "skipped request-redacted: 1" in err
+
+
+def test_a_folder_stands_for_its_files_and_each_skip_names_its_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    good = json.dumps({"model": "m", "messages": [{"role": "user", "content": "hi"}]})
+    (folder / "a.jsonl").write_text(f"{good}\n{{\n")
+    (folder / "b.jsonl").write_text(f"{good}\n{good}\nno JSON\n")
+    (folder / "c.jsonl").touch()
+    (folder / ".hidden").write_bytes(b"\0\1")
+    os.mkfifo(folder / "pipe")  # opening it would wait for a writer
+    assert run("import", "logs") == 0
+    err = capsys.readouterr().err
+    assert (
+        "logs/a.jsonl record 2 skipped: malformed" in err
+        and "logs/b.jsonl record 3 skipped: malformed" in err
+    )
+    assert "5 records; 2 requests added" in err, "a.jsonl and b.jsonl begin with one and the same record"
+    assert run("import", "logs", "--strict") == 2
+    assert "migrate: logs/a.jsonl record 2: malformed" in capsys.readouterr().err
+
+
+def test_a_format_that_finds_nothing_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("import", LITELLM, "--format", "har") == 0
+    assert "nothing in there is a record of har; without --format" in capsys.readouterr().err
+
+
+def test_without_a_standard_input_there_is_nothing_to_read(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    assert run("import", "-") == 2
+    assert "-: cannot be read: it is closed" in capsys.readouterr().err
+
+
+def test_what_a_full_disk_did_not_take_is_not_said_to_be_there(tmp_path: Path) -> None:
+    (tmp_path / "log.jsonl").write_bytes(lines(20_000))
+    limited = f"ulimit -f 1500; exec {sys.executable} -m migrate import log.jsonl"
+    done = subprocess.run(["bash", "-c", limited], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2 and "Traceback" not in done.stderr
+    assert "could not be written" in done.stderr and done.stderr.rstrip().endswith("disk I/O error")
+    taken = len(stored())
+    assert run("import", "log.jsonl", "--quiet") == 0 and taken < len(stored()) == 20_000
+
+
+def test_imports_at_once_into_a_new_store_share_its_run(tmp_path: Path) -> None:
+    (tmp_path / "log.jsonl").write_bytes(lines(300))
+    command = [sys.executable, "-m", "migrate", "import", "log.jsonl"]
+    with contextlib.ExitStack() as stack:
+        pipe = subprocess.PIPE
+        several = [stack.enter_context(subprocess.Popen(command, stderr=pipe, text=True)) for _ in range(3)]
+        assert [(one.wait(60), one.stderr and one.stderr.read().count("Traceback")) for one in several] == [
+            (0, 0)
+        ] * 3
+    assert numbers(stored()) == list(range(300))
+    with Store.open("sqlite:///migrate.db") as store:
+        assert len(store.runs()) == 1
 
 
 def test_help_shows_examples(capsys: pytest.CaptureFixture[str]) -> None:
