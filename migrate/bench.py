@@ -23,7 +23,7 @@ from migrate.workload import Workload
 from replay.client import Call
 from replay.client import Client as Sending
 from replay.decoding import observe
-from replay.exchange import Arm, Failure, Fault, Observation
+from replay.exchange import Arm, Failure, Fault, Observation, Request
 from replay.scraper import Scraper
 from reports.benchmark import Client, Figures, Load
 from reports.figures import figures
@@ -165,6 +165,22 @@ def measure(store: Store, bench: Bench) -> Measured:
     return measured
 
 
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """The workload's requests, so many, under ids that ``mark`` makes new."""
+
+    workload: Workload
+    mark: str
+    count: int
+
+    def __call__(self, store: Store) -> Iterator[tuple[Request, float | None]]:
+        return zip(
+            itertools.islice(self.workload.requests(self.mark), self.count),
+            itertools.repeat(None),
+            strict=False,
+        )
+
+
 def _played(store: Store, bench: Bench, number: int) -> tuple[str, Ending, Scraper]:
     load, plan, mark = bench.loads[number], bench.plan(number), secrets.token_hex(4)
     total = load.requests or sum(1 for _ in plan.times(()))  # chance has drawn them beforehand
@@ -178,9 +194,7 @@ def _played(store: Store, bench: Bench, number: int) -> tuple[str, Ending, Scrap
     scraper = Scraper(backend_of(bench.config, bench.arm).url)
     work = Work(
         title=f"step {number + 1} of {len(bench.loads)}: {asked(load)}",
-        captured=lambda: zip(
-            itertools.islice(bench.workload.requests(mark), total), itertools.repeat(None), strict=False
-        ),
+        captured=Repeated(bench.workload, mark, total),
         total=total,
         warmup=bench.workload.warmup(mark, bench.warmup),
         beside=scraper,

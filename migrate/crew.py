@@ -56,7 +56,7 @@ class _Hand(Generic[Batch, Result]):
         context = multiprocessing.get_context("spawn")  # safe whatever threads run here
         self._pipe, theirs = context.Pipe()
         self._process = context.Process(target=_serve, args=(theirs, make, plan), daemon=True)
-        with _uninterrupted():
+        with uninterrupted():
             self._process.start()
         theirs.close()
 
@@ -91,7 +91,7 @@ class _Hand(Generic[Batch, Result]):
 
 
 @contextlib.contextmanager
-def _uninterrupted() -> Iterator[None]:
+def uninterrupted() -> Iterator[None]:
     """A process that is started meanwhile never sees an interrupt, which is for the one who asked for its work."""
     resource_tracker.ensure_running()  # it lets interrupts through once it has started
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})

@@ -2,6 +2,8 @@
 
 Event loops keep timers in whole milliseconds. Linux has a clock that a loop can wait for like for a socket (``timerfd``); Python
 offers it from 3.13 on, and the C library on every version before. Elsewhere the last millisecond is passed looking at the clock.
+
+Being woken is not yet running: on a busy machine others finish their turn first.
 """
 
 from __future__ import annotations
@@ -10,6 +12,8 @@ import asyncio
 import contextlib
 import ctypes
 import os
+import platform
+import struct
 import sys
 import time
 from types import TracebackType
@@ -19,6 +23,26 @@ _GRAIN_S = 0.001
 """Of an event loop's own timers; one may be half of it early."""
 _MONOTONIC, _ABSOLUTE = 1, 1
 _FLAGS = os.O_NONBLOCK | getattr(os, "O_CLOEXEC", 0)
+
+
+_SET_SCHEDULER = {"x86_64": 314, "aarch64": 274}
+"""The system call that sets the length of a turn, which C libraries do not know yet."""
+_TURN_NS = 100_000
+_ATTRIBUTES = struct.Struct("=IIQiIQQQII")
+"""``struct sched_attr``: size, policy (0: as everybody), flags, niceness, priority, turn in ns; then what others need."""
+
+
+def take_short_turns() -> bool:
+    """Asks the scheduler for turns of 0.1 ms for this thread, which are given sooner, at no one's expense; whether it agreed.
+
+    Needs no privilege. Linux has it since 6.12 (EEVDF with slices of a thread's own, sched(7)); other systems know nothing of it.
+    """
+    call = _SET_SCHEDULER.get(platform.machine()) if sys.platform == "linux" else None
+    if call is None:
+        return False
+    niceness = os.getpriority(os.PRIO_PROCESS, 0)
+    asked = _ATTRIBUTES.pack(_ATTRIBUTES.size, 0, 0, niceness, 0, _TURN_NS, 0, 0, 0, 0)
+    return bool(ctypes.CDLL(None).syscall(call, 0, asked, 0) == 0)
 
 
 class _Spec(ctypes.Structure):

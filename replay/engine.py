@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from itertools import islice
+from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any, TypeVar
 
 from replay.alarm import Alarm
@@ -22,7 +20,6 @@ _LOOK_S = 0.2
 """How soon a sleeping loop notices that it should stop."""
 _BEHIND = 64
 """Sends without a breath when behind; then answers are read, so that being late does not make it later."""
-_CHUNK = 256
 
 
 async def open_loop(
@@ -68,31 +65,6 @@ async def closed_loop(
     for _ in range(concurrency):
         running.add(worker())
     await running.ended(grace)
-
-
-async def read_ahead(items: Iterable[T]) -> AsyncIterator[T]:
-    """The items of a source that may block, read in a thread a few hundred ahead of their use."""
-    source = iter(items)
-
-    def chunk() -> list[T]:
-        return list(islice(source, _CHUNK))
-
-    loop = asyncio.get_running_loop()
-    with ThreadPoolExecutor(1, thread_name_prefix="reader") as reader:
-        try:
-            waiting = loop.run_in_executor(reader, chunk)
-            while found := await waiting:
-                waiting = loop.run_in_executor(reader, chunk)
-                for item in found:
-                    yield item
-        finally:
-            await loop.run_in_executor(reader, _close, source)
-
-
-def _close(source: Iterator[object]) -> None:
-    """Ends a generator in the thread in which it ran: a database connection belongs to one."""
-    if (close := getattr(source, "close", None)) is not None:
-        close()
 
 
 async def _until(due: float, stop: asyncio.Event, alarm: Alarm) -> bool:

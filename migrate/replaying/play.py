@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import secrets
 import signal
@@ -20,17 +21,17 @@ import uvloop
 from migrate.config import Config
 from migrate.redact import Redactor
 from migrate.replaying import panel
+from migrate.replaying.feed import Captured, Feed, Feeding
 from migrate.replaying.link import Counted, Link
 from migrate.replaying.plan import Plan
 from migrate.replaying.prepare import Prepare, Ready
 from migrate.replaying.sender import Sender, Side
 from migrate.store import Store
+from replay.alarm import take_short_turns
 from replay.client import Client
-from replay.engine import closed_loop, open_loop, read_ahead
+from replay.engine import closed_loop, open_loop
 from replay.exchange import Arm, Request
 
-_SWITCH_S = 0.0005
-"""How long the reading thread may keep the interpreter while a request is due."""
 _COUNT_S = 1.0
 _WARMING = 8
 """Warm-up requests in flight at once."""
@@ -43,8 +44,7 @@ class Work:
 
     title: str
     """Said when it begins."""
-    captured: Callable[[], Iterable[tuple[Request, float | None]]]
-    """Requests by time of admission, each with how long its recorded answer took (seconds), where that is known."""
+    captured: Captured
     total: int
     """How many, for who watches."""
     warmup: Sequence[Request] = ()
@@ -65,11 +65,22 @@ class Ending:
     """Why it ended before its time; empty when it did not."""
 
 
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What was captured in a run, as far as ``limit``."""
+
+    source: str
+    limit: int | None
+
+    def __call__(self, store: Store) -> Iterator[tuple[Request, float | None]]:
+        return islice(store.captured(self.source), self.limit)
+
+
 def recorded(store: Store, run: str, plan: Plan) -> Work:
     """The requests of the plan's source."""
     return Work(
         title=f"replaying run {plan.source} into run {run}",
-        captured=lambda: islice(store.captured(plan.source), plan.limit),
+        captured=Recorded(plan.source, plan.limit),
         total=min(store.count(plan.source), plan.limit or sys.maxsize),
     )
 
@@ -92,24 +103,25 @@ class Play:
         self._store, self._config, self._run, self._plan, self._work = store, config, run, plan, work
         self._grace, self._quiet = grace, quiet
         self._salt = secrets.token_bytes(32)
-        known, redactor = store.answered(run), Redactor(config.redact, self._salt)
+        known = store.answered(run)
         # In a closed loop each arm goes at its own pace; otherwise a request goes to all of its arms at once.
         alone = [plan.model_copy(update={"to": arm.value}) for arm in plan.arms]
-        plans = [plan] if plan.concurrency is None else alone
-        self._prepares = [Prepare(config, one, redactor, known=known) for one in plans]
+        self._plans = [plan] if plan.concurrency is None else alone
+        self._prepare = Prepare(config, plan, Redactor(config.redact, self._salt), known={})
+        self._feeds: list[Feed] = []
         self._known = len(set.intersection(*(known[arm] for arm in plan.arms)))
         self._resumed = resumed
         if resumed:
             _reopen(store, run)
         self._before = store.counters(run)
-        self._span: tuple[float, float] | None = None
 
     def run(self) -> Ending:
         """Plays to the end."""
-        sys.setswitchinterval(_SWITCH_S)
         code, handler = 1, signal.getsignal(signal.SIGINT)
         try:
-            ending = uvloop.run(self._played())
+            with contextlib.ExitStack() as stack:
+                self._feeds = [stack.enter_context(Feed(self._feeding(plan))) for plan in self._plans]
+                ending = uvloop.run(self._played())
             code = ending.code
         finally:
             signal.signal(signal.SIGINT, handler)  # uvloop leaves one behind that does nothing
@@ -128,6 +140,7 @@ class Play:
             await link.start()
             self._say(self._work.title + self._already())
             _settle()
+            take_short_turns()
             await self._warm(client, stop)
             shown.began = time.monotonic()
             meter = _Meter()
@@ -154,7 +167,7 @@ class Play:
         async def send(ready: Ready, _: float) -> None:
             await asyncio.gather(*map(client.send, ready.calls.values()))
 
-        found = map(self._prepares[0].ready, self._work.warmup)
+        found = map(self._prepare.ready, self._work.warmup)
         items = _each(ready for ready in found if ready is not None)
         await closed_loop(items, send, stop, concurrency=_WARMING, grace=0.0)
 
@@ -173,9 +186,19 @@ class Play:
     def _already(self) -> str:
         return f"; {self._known:,} are answered already" if self._resumed else ""
 
+    def _feeding(self, plan: Plan) -> Feeding:
+        return Feeding(
+            store=self._store.url,
+            run=self._run,
+            captured=self._work.captured,
+            config=self._config,
+            plan=plan,
+            salt=self._salt,
+        )
+
     def _loops(self, sender: Sender, stop: asyncio.Event) -> Iterator[asyncio.Future[None]]:
-        for prepare in self._prepares:
-            items = read_ahead(prepare.scheduled(self._captured()))
+        for feed in self._feeds:
+            items = aiter(feed)
             if self._plan.concurrency is None:
                 loop = open_loop(items, sender.send, stop, grace=self._grace)
             else:
@@ -183,22 +206,16 @@ class Play:
                 loop = closed_loop(_things(items), sender.send, stop, concurrency=many, grace=self._grace)
             yield asyncio.ensure_future(loop)
 
-    def _captured(self) -> Iterator[tuple[Request, float | None]]:
-        for found in self._work.captured():
-            at = found[0].at
-            self._span = (at, at) if self._span is None else (self._span[0], at)
-            yield found
-
     def _counted(self, sender: Sender, sides: dict[Arm, Side], meter: _Meter) -> dict[str, int]:
         """What the report has to know and no observation says. The worse part of a resumed run counts."""
-        first, last = self._span or (0.0, 0.0)
+        read = self._feeds[0].read
         worst = {
             "replay_lag_limit_us": round(self._plan.lag_limit * 1e6),
             "replay_loop_lag_p99_us": round((sender.loop_lag.quantile(0.99) or 0.0) * 1e6),
             "replay_cpu_permille": meter.permille(),
             "replay_held_ms": round(sender.held_s * 1e3),
-            "captured_span_s": round(last - first),
-            **{f"unusable.{reason}": count for reason, count in self._prepares[0].unusable.items()},
+            "captured_span_s": round((read.last or 0.0) - (read.first or 0.0)),
+            **{f"unusable.{reason}": count for reason, count in read.unusable.items()},
         }
         counted = {name: max(value, self._before.get(name, 0)) for name, value in worst.items()}
         for one in sides.values():
@@ -211,7 +228,7 @@ class Play:
         yield f"left after their moment: p99 {late} (limit {limit}); event loop late: p99 {loop}"
         if sender.held_s:
             yield f"limits of a backend stretched the schedule by {sender.held_s:,.1f} s"
-        for reason, count in self._prepares[0].unusable.items():
+        for reason, count in self._feeds[0].read.unusable.items():
             yield f"{count:,} captured requests could not be sent: {reason}"
 
     def _ending(self, lines: tuple[str, ...], sender: Sender, *, interrupted: bool) -> Ending:

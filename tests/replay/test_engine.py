@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 import time
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
 import pytest
 
-from replay.engine import closed_loop, open_loop, read_ahead
+from replay.engine import closed_loop, open_loop
 
 
 async def each(items: Iterable[Any]) -> AsyncIterator[Any]:
@@ -101,44 +100,3 @@ async def test_a_bug_of_ours_is_raised_and_stops_the_rest(closed: bool) -> None:
     with pytest.raises(ZeroDivisionError):
         await loop
     assert len(sent) < 10
-
-
-async def test_a_source_that_blocks_does_not_hold_up_the_loop_and_ends_in_its_own_thread() -> None:
-    threads: list[int] = []
-
-    def slow() -> Iterator[int]:
-        try:
-            for n in range(600):
-                if n % 256 == 0:
-                    time.sleep(0.1)
-                yield n
-        finally:
-            threads.append(threading.get_ident())
-
-    ticks = 0
-
-    async def tick() -> None:
-        nonlocal ticks
-        while True:
-            await asyncio.sleep(0.01)
-            ticks += 1
-
-    ticking = asyncio.create_task(tick())
-    assert [n async for n in read_ahead(slow())] == list(range(600))
-    ticking.cancel()
-    assert ticks >= 5 and threads != [threading.get_ident()]
-
-
-async def test_leaving_early_closes_the_source() -> None:
-    closed: list[bool] = []
-
-    def source() -> Iterator[int]:
-        try:
-            yield from range(10_000)
-        finally:
-            closed.append(True)
-
-    items = read_ahead(source())
-    assert await anext(items) == 0
-    await items.aclose()  # type: ignore[attr-defined]
-    assert closed == [True]
