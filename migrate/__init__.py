@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from migrate.notebook import Frames, frames
     from migrate.recording import RecordingTransport, record, stop_recording
 
-__all__ = ["RecordingTransport", "__version__", "record", "stop_recording"]
+__all__ = ["Frames", "RecordingTransport", "__version__", "frames", "record", "stop_recording"]
 
 __version__ = "0.1.0"
 
+_HOMES = {
+    "Frames": "notebook",
+    "frames": "notebook",
+    "RecordingTransport": "recording",
+    "record": "recording",
+    "stop_recording": "recording",
+}
+
 
 def __getattr__(name: str) -> Any:
-    """What records is imported when it is first asked for: the command line does without it."""
-    if name in __all__:
-        from migrate import recording
-
-        return getattr(recording, name)
+    """What records or reads is imported when it is first asked for: the command line does without it."""
+    if name in _HOMES:
+        return getattr(import_module(f"migrate.{_HOMES[name]}"), name)
     raise AttributeError(f"module 'migrate' has no attribute {name!r}")

@@ -11,6 +11,7 @@ from replay.exchange import JSON, Answer, Arm, Choice, Ending, Observation, Outc
 from replay.values import compact
 from reports.compare.cascade import compare, resolve
 from reports.compare.model import Comparison, Embed
+from reports.judgement import Severity
 
 Said = str | JSON
 """An answer's text, or the body of a response: chat completions, completions, Responses, messages or an error."""
@@ -94,6 +95,8 @@ def decide(looks: Iterable[Look], embed: Embed | None, floor: float) -> list[Loo
 
 
 def _compared(request: Request, baseline: Said, candidate: Said) -> Comparison:
+    if isinstance(baseline, str) and baseline == candidate:
+        return Comparison(request_id=request.id, severity=Severity.EQUAL)
     old, new = _observed(request, baseline, Arm.BASELINE), _observed(request, candidate, Arm.CANDIDATE)
     if isinstance(baseline, str) is not isinstance(candidate, str):
         old, new = _bare(old), _bare(new)
