@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 import math
 import os
+import re
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 from urllib.parse import urlsplit
@@ -312,11 +313,16 @@ def _explain(error: ValidationError, node: yaml.Node, name: str) -> str:
     message = first["msg"].removeprefix("Value error, ")
     value = first["input"]
     if first["type"] == "literal_error":
-        return f"{where}: {value!r} is not valid{_nearest(str(value), [str(w) for w in get_args(Kind)])}"
+        return f"{where}: {value!r} is not valid{_nearest(str(value), _QUOTED.findall(first['ctx']['expected']))}"
+    if first["type"] == "tuple_type":
+        return f"{where}: is a list; begin each entry with a dash"
     # Our own parsers name the value where it may be shown; an address with a password in it may not.
     named = first["type"] == "value_error" or isinstance(value, dict | list | BaseModel)
     shown = "" if named else f" (got {value!r})"
     return f"{where}: {message[0].lower() + message[1:]}{shown}"
+
+
+_QUOTED = re.compile(r"'([^']*)'")
 
 
 def _nearest(word: str, words: list[str]) -> str:
@@ -327,6 +333,8 @@ def _nearest(word: str, words: list[str]) -> str:
 def _valid_words(path: list[Any]) -> list[str]:
     model: Any = Config
     for part in path:
+        if isinstance(part, int):  # an entry of a list: its model is known already
+            continue
         field = model.model_fields.get(part) or next(
             f for f in model.model_fields.values() if f.alias == part
         )

@@ -88,9 +88,10 @@ def compared(store: Store, run: Run, policy: Policy, embed: Embed | None) -> lis
     again: dict[int, Comparison] = {}
     for at, exchange in enumerate(store.exchanges(run.id)):
         pairs.append(pair_up(exchange))
-        first.append(compare(exchange.request, exchange.baseline, exchange.candidate))
+        request, baseline, tasks = exchange.request, exchange.baseline, policy.compare
+        first.append(compare(request, baseline, exchange.candidate, extractors=tasks))
         if exchange.repeat is not None:
-            again[at] = compare(exchange.request, exchange.baseline, exchange.repeat)
+            again[at] = compare(request, baseline, exchange.repeat, extractors=tasks)
     resolved = resolve([*first, *again.values()], embed, policy.disagreement.similarity)
     candidates, repeats = resolved[: len(first)], dict(zip(again, resolved[len(first) :], strict=True))
     return [_item(pair, candidates[at], repeats.get(at)) for at, pair in enumerate(pairs)]

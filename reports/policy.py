@@ -6,9 +6,10 @@ observations and the seed it determines the verdict.
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+import re2
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from replay.units import parse_duration, parse_share
 
@@ -58,6 +59,80 @@ class DisagreementRule(Section):
     required: bool = True
 
 
+def linear(pattern: str) -> Any:
+    """The pattern compiled by a matcher whose time is linear in the text. Raises ValueError when it does not take it."""
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        return re2.compile(pattern, options)
+    except re2.error as error:
+        reason = error.args[0].decode("utf-8", "replace") if error.args else "unknown"
+        raise ValueError(
+            f"{pattern!r} is no regular expression of RE2's ({reason}); it has no look-around and no back-references"
+        ) from None
+
+
+def _one_group(pattern: str) -> str:
+    groups = linear(pattern).groups
+    if groups != 1:
+        raise ValueError(
+            f"{pattern!r} has {groups} groups; put one pair of parentheses around what is taken, such as "
+            "'Answer: (\\w+)', and write others as (?:…)"
+        )
+    return pattern
+
+
+def keys(path: str) -> tuple[str, ...]:
+    """The steps of ``$.items[0].total``, which may be written ``items.0.total`` too; ``()`` for ``$``, the whole value."""
+    dotted = path.removeprefix("$").replace("[", ".").replace("]", "")
+    steps = dotted.removeprefix(".").split(".") if dotted else []
+    if not path or not all(steps) or any(mark in path for mark in "*?@'\"(,: "):
+        raise ValueError(
+            f"{path!r} is no path of keys and places joined by dots, such as result.items.0.total, or $ for the whole value"
+        )
+    return tuple(steps)
+
+
+def _path(path: str) -> str:
+    keys(path)
+    return path
+
+
+class Extractor(Section):
+    """What decides in the answers to some requests, and how two of them are compared; the text around it does not."""
+
+    route: str | None = Field(default=None, min_length=1)
+    """The request's path, without its query; ``*`` stands for anything. ``None``: any."""
+    model: str | None = Field(default=None, min_length=1)
+    """The model that the request names, likewise."""
+    take: Literal["last_number", "choice", "label", "code_fence"] | None = None
+    regex: Annotated[str, AfterValidator(_one_group)] | None = None
+    """What its one group matches first."""
+    path: Annotated[str, AfterValidator(_path)] | None = Field(default=None, alias="json")
+    """A value within the answer's JSON, see ``keys``."""
+    kind: Literal["number", "text", "labels", "json"] | None = Field(default=None, alias="as")
+    """How what ``regex`` or ``json`` takes is compared; ``None``: as text, or as JSON. ``take`` knows by itself."""
+    within: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    """How far apart two numbers may be and count as equal."""
+
+    @model_validator(mode="after")
+    def _whole(self) -> Extractor:
+        if [self.take, self.regex, self.path].count(None) != 2:
+            raise ValueError("give one of take, regex and json: what to take out of the answer")
+        if self.take and self.kind:
+            raise ValueError(f"take: {self.take} knows how it is compared; as: goes with regex and json")
+        if self.within and self.compared != "number":
+            raise ValueError("within is a distance of numbers; it goes with take: last_number and as: number")
+        return self
+
+    @property
+    def compared(self) -> str:
+        """As what: ``number``, ``text``, ``labels``, ``json``, or ``code``."""
+        if self.take is not None:
+            return {"last_number": "number", "code_fence": "code"}.get(self.take, "text")
+        return self.kind or ("text" if self.regex else "json")
+
+
 class BreakerPolicy(Section):
     """After ``failures`` in a row copies stop; after ``recovery`` one may try again."""
 
@@ -87,6 +162,18 @@ class Policy(Section):
     ttft_median: LatencyRule = LatencyRule(margin=0.05)
     ttft_p95: LatencyRule = LatencyRule(margin=0.05, relative=0.10)
     disagreement: DisagreementRule = DisagreementRule()
+    compare: tuple[Extractor, ...] = ()
+    """What decides by task; the first entry that matches a request is used, and without one the whole answer counts."""
     circuit_breaker: BreakerPolicy = BreakerPolicy()
     rehearsal: bool = False
     """A shortened policy for demonstrations; every report says so."""
+
+    @model_validator(mode="after")
+    def _reachable(self) -> Policy:
+        for at, entry in enumerate(self.compare[:-1]):
+            if entry.route is entry.model is None:
+                raise ValueError(
+                    f"compare.{at} takes every answer, so the entries behind it are never used; give it a route or a model, "
+                    "or put it last"
+                )
+        return self

@@ -16,6 +16,8 @@ _PICTURES = frozenset(("image_url", "input_image", "image", "input_audio", "audi
 class Asked:
     """The contract of an answer. The defaults are those of a request whose body is gone or is not JSON."""
 
+    model: str = ""
+    """The model that the client named; empty when it named none."""
     tools: Mapping[str, JSON] = field(default_factory=dict)
     """JSON Schema of the arguments by tool name."""
     forced: bool = False
@@ -40,11 +42,17 @@ class Asked:
 
 def read(body: bytes) -> Asked:
     """The contract in a request's body. Never raises."""
-    value = parse(body.decode("utf-8", "replace")).value
+    return contract(parse(body.decode("utf-8", "replace")).value)
+
+
+def contract(value: Any) -> Asked:
+    """The contract in a request's parsed body. Never raises."""
     if not isinstance(value, dict):
         return Asked()
     schema = _schema(value)
+    model = value.get("model")
     return Asked(
+        model=model if isinstance(model, str) else "",
         tools=_tools(value),
         forced=_forced(value.get("tool_choice")),
         structured=schema is not None or _dict(value.get("response_format")).get("type") == "json_object",

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from replay.exchange import Answer, Choice, Observation, Request
 from reports.compare.asked import Asked, read
 from reports.compare.emptiness import compare_emptiness
+from reports.compare.extract import chosen, compare_task
 from reports.compare.finish import compare_finish
 from reports.compare.model import SETTLED, Case, Comparator, Comparison, Step, excerpt, other, worst
 from reports.compare.reasoning import compare_reasoning
@@ -17,8 +18,10 @@ from reports.compare.structured import compare_structured
 from reports.compare.text import compare_text
 from reports.compare.tools import compare_tools
 from reports.compare.transport import compare_outcomes
+from reports.compare.vectors import compare_vectors
 from reports.compare.wire import compare_wire
 from reports.judgement import Finding, Severity
+from reports.policy import Extractor
 
 __all__ = ["COMPARATORS", "compare", "resolve"]
 
@@ -28,19 +31,27 @@ COMPARATORS: tuple[Comparator, ...] = (
     compare_refusal,
     compare_reasoning,
     compare_tools,
+    compare_task,
     compare_structured,
     compare_text,
 )
 """In order: the first that settles ends the cascade, so that the nearest cause is named and not its consequences."""
 
 
-def compare(request: Request, baseline: Observation | None, candidate: Observation | None) -> Comparison:
+def compare(
+    request: Request,
+    baseline: Observation | None,
+    candidate: Observation | None,
+    *,
+    extractors: Sequence[Extractor] = (),
+) -> Comparison:
     """Phase 1: everything that rules can say of two answers to ``request``. Never raises.
 
     ``None`` is an arm that was not observed. For the noise floor pass the baseline's repeat as ``candidate``.
+    ``extractors``: what decides by task, ``policy.compare``; the first that matches the request is used.
     """
     try:
-        steps = tuple(_steps(request, baseline, candidate))
+        steps = tuple(_steps(request, baseline, candidate, extractors))
     except Exception as error:  # noqa: BLE001 - an answer that breaks us is evidence of nothing
         steps = (_broken("compare", error),)
     findings = tuple(finding for step in steps for finding in step.findings)
@@ -56,7 +67,12 @@ def compare(request: Request, baseline: Observation | None, candidate: Observati
     )
 
 
-def _steps(request: Request, baseline: Observation | None, candidate: Observation | None) -> Iterator[Step]:
+def _steps(
+    request: Request,
+    baseline: Observation | None,
+    candidate: Observation | None,
+    extractors: Sequence[Extractor],
+) -> Iterator[Step]:
     transport = compare_outcomes(baseline, candidate)
     yield transport
     if transport.final or baseline is None or candidate is None:
@@ -67,14 +83,18 @@ def _steps(request: Request, baseline: Observation | None, candidate: Observatio
         yield compare_wire(asked, baseline, candidate)
     except Exception as error:  # noqa: BLE001 - see compare()
         yield replace(_broken("compare_wire", error), settled=False)
+    if old.embeddings or new.embeddings:
+        yield compare_vectors(old.embeddings, new.embeddings)
+        return
     if not old.choices and not new.choices:
         yield _without_choices(baseline, candidate)
         return
     if old.choices == new.choices:
         return
     yield _choice_count(old, new)
+    task = chosen(extractors, request, asked)
     for pair in _paired(asked, old.choices, new.choices):
-        yield from _cascade(_case(asked, pair, baseline, candidate))
+        yield from _cascade(replace(_case(asked, pair, baseline, candidate), task=task))
 
 
 def _cascade(case: Case) -> Iterator[Step]:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from replay.exchange import Choice
 from reports.compare.asked import Asked
 from reports.judgement import Finding, Severity
+from reports.policy import Extractor
 
 Vectors = NDArray[np.float32]
 """One unit vector a row."""
@@ -50,6 +51,8 @@ class Case:
     baseline_capped: bool = False
     """The answer used all the tokens that the request allowed."""
     candidate_capped: bool = False
+    task: Extractor | None = None
+    """What decides in these answers; ``None``: all of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
