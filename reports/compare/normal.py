@@ -14,20 +14,42 @@ _CHARACTERS = str.maketrans(
         **dict.fromkeys("\u200b\u2060\ufeff\u00ad", None),
         "\u2026": "...",
         "\u00d7": "x",
+        "\u2264": "<=",
+        "\u2265": ">=",
+        "\u2260": "!=",
     }
 )
-"""Quotation marks, primes, dashes and the minus sign to ASCII; characters without width to nothing."""
-_GROUPED = re.compile(r"(?<![\d.,])[1-9]\d{0,2}(?:,\d{3})+(?![\d,])")
+"""Quotation marks, primes, dashes and mathematical signs to ASCII; characters without width to nothing."""
+_GROUPED = re.compile(r"(?<![\d.,])[1-9]\d{0,2}(?:,\d{3})+(?!,?\d)")
 _NARROW_GROUPED = re.compile(r"(?<=\d)[\u00a0\u2009\u202f](?=\d{3}(?!\d))")
 _OPENING = re.compile(r"(?<![\w*_])[*_]{1,3}(?=[\w\"'(\[$#-])")
 _CLOSING = re.compile(r"(?<=[\w\"')\].,!?:;%])[*_]{1,3}(?![\w*_])")
-_PREFIX = re.compile(r"\A\s*(?:#{1,6}\s+|>\s?|[*+•‣◦-]\s+)")
+_PREFIX = re.compile(r"\A\s*(?:#{1,6}\s+|>\s?|[*+•‣◦▪●-]\s+)")
+_FENCE = re.compile(r"\A\s*(`{3,}|~{3,})\s*([\w+#.-]*)[^`]*\Z")
+_LINK = re.compile(r"\[([^\[\]\n]{1,200})\]\((\w+:[^()\s]{1,1000})\)")
+_TEX = re.compile(
+    r"\\[()\[\]]|\\(?:boxed|text|mathrm|mathbf)\{([^{}\\]{0,200})\}|\\(times|cdot|leq?|geq?|neq?)(?![a-z])"
+)
+_TEX_SIGNS = {"times": "x", "cdot": "x", "l": "<=", "g": ">=", "n": "!="}
+_TEX_INLINE = re.compile(r"(?<![\w$\\])\$([^$\s](?:[^$\n]{0,200}[^$\s])?)\$(?![\w$])")
 _RULE = re.compile(r"\A\s*(?:[-*_]\s*){3,}\Z")
 _LABEL = re.compile(r"\A\s*(\d{1,3})[.)]\s+(?=\S)")
 _SENTENCE_END = re.compile(r"(?<=[.!?\u3002\uff01\uff1f])\s+|(?<=[\u3002\uff01\uff1f])")
 _WORD = re.compile(r"\S+")
 _LONGEST_WORD = 1024
 _TRAILING = " \t.!;:,"
+_MARKS = re.compile(r"(?<![.,;:!]) ?[.,;:!]++(?=\s|\Z)")
+_WORDS = re.compile(r"[^\W_]+")
+_QUOTE = str.maketrans('"', "'")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Code:
+    """A block of fenced code."""
+
+    language: str
+    """As the fence names it, in lower case; empty when it does not."""
+    lines: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,30 +57,60 @@ class Plain:
     """A text without its formatting."""
 
     text: str
-    """On one line; equal for texts that differ in formatting only."""
+    """On one line, code included."""
     sentences: tuple[str, ...]
+    """The same in sentences; lines of code are some too."""
+    prose: str
+    """On one line, without fenced code."""
+    code: tuple[Code, ...]
+    words: frozenset[str]
+    """Letters and digits in a row, in lower case: a quick look at what may be in the text."""
+    key: str
+    """Equal for texts that differ in formatting only: without the marks that end words and sentences, quotes of one kind."""
 
 
 def normalise(text: str) -> Plain:
-    """Unicode NFC; white space, quotes, dashes, Markdown marks, grouped digits and closing punctuation levelled.
+    """Unicode NFC; white space, quotes, dashes, Markdown and TeX marks, grouped digits and closing punctuation levelled.
 
     Lines of fenced code keep their indentation. Time and memory are linear in the text.
     """
     text = _NARROW_GROUPED.sub("", nfc(_printable(text)).translate(_CHARACTERS))
-    lines: list[str] = []
-    fenced = False
-    prose: list[int] = []
-    for line in text.splitlines():
-        if line.lstrip().startswith("```"):
-            fenced = not fenced
-        elif fenced:
-            lines.append(line.rstrip())
-        elif not _RULE.match(line):
-            prose.append(len(lines))
-            lines.append(_unmarked(line))
+    lines, prose, code = _lines(text)
     _unnumber(lines, prose)
     sentences = [part for line in lines for part in _split(line)]
-    return Plain(text=" ".join(sentences).strip(_TRAILING), sentences=tuple(sentences))
+    whole = " ".join(sentences).strip(_TRAILING)
+    said = " ".join(part for at in prose for part in _split(lines[at])).strip(_TRAILING) if code else whole
+    key = _MARKS.sub("", whole).translate(_QUOTE)
+    words = frozenset(_WORDS.findall(whole.lower()))
+    return Plain(text=whole, sentences=tuple(sentences), prose=said, code=code, words=words, key=key)
+
+
+def _lines(text: str) -> tuple[list[str], list[int], tuple[Code, ...]]:
+    """The lines without their marks, which of them are prose, and the blocks of code."""
+    lines: list[list[str]] = []
+    prose: list[int] = []
+    code: list[Code] = []
+    fence, language, start, flowing = "", "", 0, False
+    for line in (*text.splitlines(), None):
+        mark = _FENCE.match(line) if line and ("```" in line or "~~~" in line) else None
+        if fence and (line is None or (mark and mark[1][:3] == fence)):
+            code.append(Code(language=language, lines=tuple(one for (one,) in lines[start:])))
+            fence, flowing = "", False
+        elif line is None:
+            break
+        elif fence:
+            lines.append([line.rstrip()])
+        elif mark:
+            fence, language, start = mark[1][:3], mark[2].lower(), len(lines)
+        elif not _RULE.match(line):
+            plain = _unmarked(line)
+            if flowing and plain[:1].islower() and line.lstrip().startswith(plain[0]):
+                lines[-1].append(plain)  # a sentence that was broken over lines
+            else:
+                prose.append(len(lines))
+                lines.append([plain])
+            flowing = bool(plain)
+    return [" ".join(parts) for parts in lines], prose, tuple(code)
 
 
 def nfc(text: str) -> str:
@@ -74,7 +126,7 @@ def _composed(match: re.Match[str]) -> str:
 
 def same_text(one: str, two: str) -> bool:
     """Whether two texts differ in formatting at most."""
-    return one == two or normalise(one).text == normalise(two).text
+    return one == two or normalise(one).key == normalise(two).key
 
 
 def _printable(text: str) -> str:
@@ -85,9 +137,32 @@ def _printable(text: str) -> str:
 def _unmarked(line: str) -> str:
     """A line of prose without Markdown marks; grouped digits joined."""
     line = _PREFIX.sub("", line.strip(), count=1).replace("`", "")
-    line = _CLOSING.sub("", _OPENING.sub("", line))
-    line = _GROUPED.sub(lambda match: match[0].replace(",", ""), line)
+    if "*" in line or "_" in line:
+        line = _CLOSING.sub("", _OPENING.sub("", line))
+    if "](" in line:
+        line = _LINK.sub(_linked, line)
+    if "\\" in line:
+        line = _TEX.sub(_tex, line)
+    if "$" in line:
+        line = _TEX_INLINE.sub(r"\1", line)
+    if "," in line:
+        line = _GROUPED.sub(_joined, line)
     return " ".join(line.split())
+
+
+def _linked(match: re.Match[str]) -> str:
+    return match[2] if match[1] == match[2] else f"{match[1]} ({match[2]})"
+
+
+def _tex(match: re.Match[str]) -> str:
+    """What a reader of TeX sees: "5 x 3" for ``\\(5 \\times 3\\)``, the content of a box."""
+    if match[2]:
+        return _TEX_SIGNS.get(match[2]) or _TEX_SIGNS[match[2][0]]
+    return match[1] or ""
+
+
+def _joined(match: re.Match[str]) -> str:
+    return match[0].replace(",", "")
 
 
 def _unnumber(lines: list[str], prose: list[int]) -> None:

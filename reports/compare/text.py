@@ -31,9 +31,9 @@ def said(choice: Choice) -> str:
 
 def compare_plain(baseline: Plain, candidate: Plain) -> Step:
     """The same for normalised texts. The decision does not depend on which text is whose."""
-    if baseline.text == candidate.text:
+    if baseline.key == candidate.key:
         return SETTLED
-    if baseline.text.casefold() == candidate.text.casefold():
+    if baseline.key.casefold() == candidate.key.casefold():
         return Step(findings=(_case(baseline, candidate),), settled=True)
     findings = tuple(found for guard in GUARDS if (found := guard(baseline, candidate)) is not None)
     if not findings and max(_words(baseline), _words(candidate)) < SHORT:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reports.compare.guards.numbers import quantities
+from reports.compare.guards.quantities import quantities
 from reports.compare.normal import normalise
 from reports.judgement import Severity
 from tests.reports.said import categories, compared
@@ -83,8 +83,6 @@ class TestNumbers:
         ("old", "new"),
         [
             ("The fee is $42.10 for each visit", "The fee is $4210 for each visit"),
-            ("It opens at 18:30 on every day", "It opens at 18:45 on every day"),
-            ("It opens at 6 pm on every day", "It opens at 6 am on every day"),
             ("Use an M8 bolt for this one", "Use an M10 bolt for this one"),
             ("It is -5 degrees outside right now", "It is 5 degrees outside right now"),
             ("Wait for three days and ask again", "Wait for five days and ask again"),
@@ -131,12 +129,14 @@ class TestNumbers:
     def test_what_is_read_from_a_text(self) -> None:
         found = [
             (q.value, q.unit)
-            for q in quantities("-3 to 4.50 km, $1.2m, 7th, v2, 10.0.0.1 and twenty-one days")
+            for q in quantities(
+                "-3 to 4.50 km, $1.2m, 7th, v2, 10.0.0.1 and twenty-one days", frozenset({"twenty"})
+            )
         ]
         assert found == [
             ("-3", None),
             ("4.5", "km"),
-            ("1200000", "USD"),
+            ("1200000", "dollar"),
             ("7", None),
             ("v2", None),
             ("10.0.0.1", None),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from reports.compare.guards.dates import guard_dates
 from reports.compare.guards.negation import guard_negation
 from reports.compare.guards.numbers import guard_numbers
 from reports.compare.guards.yes_no import guard_yes_no
@@ -15,5 +16,5 @@ from reports.judgement import Finding
 
 Guard = Callable[[Plain, Plain], Finding | None]
 
-GUARDS: tuple[Guard, ...] = (guard_yes_no, guard_numbers, guard_negation)
+GUARDS: tuple[Guard, ...] = (guard_yes_no, guard_dates, guard_numbers, guard_negation)
 """In the order in which their findings are shown."""
