@@ -1,0 +1,279 @@
+"""A sentence read for what it affirms and what it denies.
+
+It is cut into clauses. A negation denies its whole clause ("no", "never", "not" behind an auxiliary) or what stands behind it
+("without", any other "not"); two of them affirm. What matters is the head, the word that a negation stands before: "not
+approved" tells the opposite of "approved", while "not open" and "closed" share no head, and tell nothing by themselves.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from reports.compare.guards.lexicon import (
+    AUXILIARIES,
+    BOUNDARIES,
+    COUNTING,
+    DENYING,
+    FOCUSING,
+    FUNCTION,
+    RAISING,
+    TURNING,
+    stem,
+    undone,
+)
+from reports.compare.guards.lexicon import words as lexicon
+
+_TOKEN = re.compile(r"[^\W_]+(?:'[^\W_]+)?|[,;:()]|(?<=\s)-(?=\s)")
+_CUTS = frozenset(",;:()-")
+_EXCEPTIVE = lexicon("until till except without")
+_ASKING = lexicon("why what who when where how which")
+_SUBJECTS = lexicon("i you he she it we they there this these those")
+_NEGATIONS = frozenset(["not", *DENYING])
+_NO_CONTENT = FUNCTION | _NEGATIONS | COUNTING.keys() | FOCUSING | TURNING
+_ALIASES = tuple(
+    (re.compile(pattern), f" {words} ")
+    for pattern, words in (
+        (r"n't\b|(?<=\bcan)not\b|(?<=\b(?:ca|wo|do|is))nt\b|(?<=\b(?:did|was|are|has|had))nt\b", "not"),
+        (r"\bunless\b", "if never"),
+        # An answer, which denies nothing in the sentence.
+        (r"\A\W*nop?e?\b(?=\s*(?:[,.;:!-]|\Z))|[:,] no\W*\Z", ","),
+        (r"\bno (?:doubt|problem|worries|wonder)\b|\bnot to mention\b|\bor not\b|\bwhy not\b|\bif not,", ","),
+        (r"\bnot +(?:only|just|merely|simply|solely)\b", ","),
+        (r"\bno one\b", "nobody"),
+        (r"\bnot +(?:one|a single|even one|even a)\b", "no"),
+        (r"\bat no time\b|\bnot +ever\b|\bnot +once\b|\bno longer\b", "never"),
+        (r"\bnothing but\b|\bno more than\b", "only"),
+        (r"\b(?:nobody|nothing|none|never|not|no \w+) +(?:but|except|other than|apart from)\b", "only"),
+        (r"\b(?:rather than|instead of|as opposed to|free (?:of|from)|absence of)\b", "without"),
+        (r"\balmost (?:no|nobody|nothing|none|never)\b", "hardly"),
+        (r"\b(?:hardly|scarcely|barely) (?:any|ever)\b", "hardly"),
+        (r"\bnot +(?:very |so |that |too )?(?:many|much|often)\b", "hardly"),
+        (r"\bnot +an? (?:little|few)\b", "plenty"),
+        (r"\ba (?:few|little)\b", "some"),
+        (r"\b(have|has|had|am|is|are|was|were) yet to\b", "have not"),
+        (r"\b(?:stop|stops|stopped|quit) (?=[a-z]+ing\b)", "without"),
+    )
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What a sentence affirms and denies. A sign is 1 or -1."""
+
+    text: str
+    stems: frozenset[str]
+    """Of its content words."""
+    signs: dict[str, frozenset[int]]
+    """With which signs each of them occurs."""
+    heads: tuple[tuple[tuple[str, ...], int], ...]
+    """What negations stand before, as stems, with the sign of the first."""
+    turned: tuple[tuple[str, str, int], ...]
+    """(stem, a stem that it means the opposite of, the sign of that one)."""
+    counts: frozenset[str]
+    """How much it speaks of: none, few, some, many, all, not all."""
+    focused: bool
+    """It holds only of what it names."""
+    places: tuple[str, ...]
+    """The stems behind each "not" that denies only what stands behind it, sorted."""
+
+
+def read(sentence: str) -> Reading:
+    """A normalised sentence. Time is linear in it."""
+    clauses = [_read(words) for words in _clauses(_restricted(list(_tokens(sentence))))]
+    signs: dict[str, frozenset[int]] = {}
+    turned = []
+    for clause in clauses:
+        for word, sign in clause.signed:
+            name = stem(word)
+            signs[name] = signs.get(name, frozenset()) | {sign}
+            turned += [(name, other, -sign) for other in undone(word)]
+    return Reading(
+        text=sentence,
+        stems=frozenset(signs),
+        signs=signs,
+        heads=tuple(head for clause in clauses for head in clause.heads),
+        turned=tuple(turned),
+        counts=frozenset(count for clause in clauses for count in clause.counts),
+        focused=any(clause.focused for clause in clauses),
+        places=tuple(sorted(place for clause in clauses for place in clause.places)),
+    )
+
+
+def joined(one: Reading, two: Reading) -> Reading:
+    """Two neighbouring sentences as one."""
+    stems = one.stems | two.stems
+    return Reading(
+        text=f"{one.text}. {two.text}",
+        stems=stems,
+        signs={name: one.signs.get(name, frozenset()) | two.signs.get(name, frozenset()) for name in stems},
+        heads=one.heads + two.heads,
+        turned=one.turned + two.turned,
+        counts=one.counts | two.counts,
+        focused=one.focused or two.focused,
+        places=tuple(sorted(one.places + two.places)),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Clause:
+    signed: tuple[tuple[str, int], ...]
+    heads: tuple[tuple[tuple[str, ...], int], ...]
+    counts: tuple[str, ...]
+    focused: bool
+    places: tuple[str, ...]
+
+
+def _read(words: Sequence[str]) -> _Clause:
+    content = [at for at, word in enumerate(words) if word not in _NO_CONTENT]
+    cues = list(_cues(words))
+    signs = _signs(words, content, cues)
+    heads = [head for cue, _ in cues if (head := _head(words, content, cue))]
+    parts = [cue for cue, whole in cues if words[cue] == "not" and not whole]
+    return _Clause(
+        signed=tuple((words[at], sign) for at, sign in signs.items()),
+        heads=tuple((tuple(stem(words[at]) for at in head), signs[head[0]]) for head in heads),
+        counts=tuple(_counts(words)),
+        focused=any(word in FOCUSING for word in words),
+        places=tuple(stem(words[at]) for cue in parts for at in [at for at in content if at > cue][:1]),
+    )
+
+
+def _cues(words: Sequence[str]) -> Iterator[tuple[int, bool]]:
+    """Where negations stand, and whether they deny the whole clause."""
+    neither, asks = (
+        False,
+        bool(words)
+        and (
+            words[0] in AUXILIARIES or (words[0] in _ASKING and words[1:2] != [] and words[1] in AUXILIARIES)
+        ),
+    )
+    for at, word in enumerate(words):
+        if word == "not":
+            yield at, asks or (at > 0 and words[at - 1] in AUXILIARIES)
+        elif word in DENYING and not (word == "nor" and neither):
+            yield at, True
+        elif word in TURNING:
+            yield at, False
+        neither = neither or word in _NEGATIONS
+
+
+def _signs(words: Sequence[str], content: Iterable[int], cues: Sequence[tuple[int, bool]]) -> dict[int, int]:
+    sign = -1 if sum(whole for _, whole in cues) % 2 else 1
+    turns = iter([at for at, whole in cues if not whole])
+    turn = next(turns, None)
+    signs = {}
+    for at in content:
+        while turn is not None and turn < at:
+            sign, turn = -sign, next(turns, None)
+        signs[at] = 1 if words[at] in RAISING else sign
+    return signs
+
+
+def _head(words: Sequence[str], content: Sequence[int], cue: int) -> list[int]:
+    """The first content word behind a negation, an adverb only for want of another; of "no", all that stand together
+    there ("no entrance fee"). Where nothing stands behind, the last word before it."""
+    heads = [at for at in content if words[at] not in RAISING]
+    behind = [at for at in heads if at > cue]
+    if words[cue] == "no":
+        behind = [at for n, at in enumerate(behind) if at == cue + 1 + n] or behind[:1]
+        return behind or heads[-1:]
+    firm = [at for at in behind[:2] if not _adverb(words[at])]
+    return (firm or behind or heads[-1:])[:1]
+
+
+def _adverb(word: str) -> bool:
+    return word.endswith("ly") and len(word) > 4 and not word.endswith(("ply", "mily"))
+
+
+def _counts(words: Sequence[str]) -> Iterator[str]:
+    """Quantities, in the light of a "not" before or behind them."""
+    denials = [at for at, word in enumerate(words) if word == "not"]
+    for at, word in enumerate(words):
+        kind = COUNTING.get(word)
+        before, behind = bool(denials) and denials[0] < at, bool(denials) and denials[-1] > at
+        if word in DENYING:
+            yield DENYING[word]
+        elif kind == "any" and before:
+            yield "none"
+        elif kind == "all":
+            yield "not all" if before else "none" if behind else "all"
+        elif kind == "some":
+            yield "not all" if before or behind else "some"
+        elif kind == "many":
+            yield "few" if before else "many"
+
+
+def _tokens(sentence: str) -> Iterator[str]:
+    text = sentence.lower()
+    for pattern, words in _ALIASES:
+        text = pattern.sub(words, text)
+    for match in _TOKEN.finditer(text):
+        yield match[0].partition("'")[0]
+
+
+def _restricted(tokens: list[str]) -> list[str]:
+    """ "Not … until", "not … without" say "only … from", "only … with", in either order."""
+    excepts = next((at for at in range(len(tokens)) if _excepts(tokens, at)), None)
+    denies = next(
+        (at for at, word in enumerate(tokens) if word in _NEGATIONS and not _excepts(tokens, at)), None
+    )
+    if excepts is None or denies is None:
+        return tokens
+    between = tokens[min(excepts, denies) : max(excepts, denies)]
+    if denies < excepts and any(word in _CUTS or word in ("and", "or") for word in between):
+        return tokens
+    changed = {denies: "only", excepts: ","}
+    return [changed.get(at, word) for at, word in enumerate(tokens)]
+
+
+def _excepts(tokens: Sequence[str], at: int) -> bool:
+    return tokens[at] in _EXCEPTIVE or (at > 0 and tokens[at - 1] == "if" and tokens[at] == "never")
+
+
+def _clauses(tokens: Sequence[str]) -> Iterator[list[str]]:
+    """Cut at punctuation and at words that begin another clause."""
+    words: list[str] = []
+    for at, word in enumerate(tokens):
+        if word in _CUTS or (word in BOUNDARIES and not _passes(word, words)) or _goes_on(tokens, at):
+            if word == "but" and _contrasts(tokens[at + 1 : at + 8]):
+                words = _focus(words)
+            if words:
+                yield words
+            words = []
+        else:
+            words.append(word)
+    if words:
+        yield words
+
+
+def _passes(word: str, words: Sequence[str]) -> bool:
+    """ "I don't think that …" and "she denies that …" deny what follows."""
+    return word == "that" and any(before in RAISING or before in TURNING for before in words)
+
+
+def _goes_on(tokens: Sequence[str], at: int) -> bool:
+    """ "and" or "or" before another clause."""
+    following = tokens[at + 1] if at + 1 < len(tokens) else ""
+    return tokens[at] in ("and", "or") and (
+        following in _SUBJECTS or following in AUXILIARIES or following in _NEGATIONS or following in TURNING
+    )
+
+
+def _contrasts(following: Sequence[str]) -> bool:
+    """What stands behind "but" has no verb of its own: "not at one but at zero"."""
+    for word in following:
+        if word in _CUTS:
+            break
+        if word in AUXILIARIES or word in _SUBJECTS or word in _NEGATIONS:
+            return False
+    return True
+
+
+def _focus(words: list[str]) -> list[str]:
+    """A clause that only its last word is denied of."""
+    content = [at for at, word in enumerate(words) if word not in _NO_CONTENT]
+    if "not" not in words or not content or content[-1] < words.index("not"):
+        return words
+    return [*(word for word in words[: content[-1]] if word != "not"), "non", *words[content[-1] :]]
