@@ -22,6 +22,8 @@ from replay.exchange import Arm, Failure, Recording, Request
 _LENGTH = struct.Struct("!I")
 _ROOM = 256 * 2**20
 """Bytes that may wait for the keeper; beyond them sending waits, which counts as being late."""
+_TOGETHER_S, _TOGETHER = 0.02, 2**18
+"""Messages go out together, after so many seconds or bytes: to wake another process costs more than what it is told."""
 _SILENCE_S = 90.0
 """A keeper that has said nothing for so long has hung."""
 
@@ -122,6 +124,8 @@ class Link:
         self._process: Process | None = None
         self._transport: asyncio.Transport | None = None
         self._protocol: _Protocol | None = None
+        self._waiting = bytearray()
+        self._flushing: asyncio.TimerHandle | None = None
 
     @property
     def lost(self) -> bool:
@@ -156,10 +160,24 @@ class Link:
         self._gone()
 
     def send(self, told: Message) -> None:
-        """Hands a message over at once."""
+        """Hands a message over within a moment."""
+        if self._transport is None or self.lost:
+            return
+        data = pickle.dumps(told, protocol=5)
+        self._waiting += _LENGTH.pack(len(data))
+        self._waiting += data
+        if len(self._waiting) > _TOGETHER:
+            self._flush()
+        elif self._flushing is None:
+            self._flushing = asyncio.get_running_loop().call_later(_TOGETHER_S, self._flush)
+
+    def _flush(self) -> None:
+        if self._flushing is not None:
+            self._flushing.cancel()
+            self._flushing = None
         if self._transport is not None and not self.lost:
-            data = pickle.dumps(told, protocol=5)
-            self._transport.write(_LENGTH.pack(len(data)) + data)
+            self._transport.write(bytes(self._waiting))
+        self._waiting.clear()
 
     async def room(self) -> None:
         """Waits while more waits for the keeper than may."""
@@ -171,6 +189,7 @@ class Link:
         if self._process is None:
             return
         self.send(Done())
+        self._flush()
         ended = asyncio.ensure_future(self._process.communicate())
         try:
             while not ended.done():
