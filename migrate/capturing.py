@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from multiprocessing.util import Finalize
 
+from migrate.address import shown
 from migrate.channel import Counted, Message
 from migrate.companion import Companion
 from migrate.config import Backend, Config, Shadow
@@ -24,10 +25,13 @@ PATHS = ("/v1/chat/completions", "/v1/completions", "/v1/responses")
 """What is recorded where no configuration says it."""
 ROOM = 64 * 2**20
 """Bytes that recordings may hold in one process, from the request until the companion has them."""
+_NOT_STORED = ("mirror_down", "answers_dropped", "tap_failed")
 _TURN_S = 0.1
 _COUNT_S = 1.0
 _PAUSE_S = (1.0, 60.0)
 _AT_EXIT_S = 5.0
+_WAITING = 0.9
+"""Share of the time to stop that may be waited; in the rest is said what became of what is left."""
 
 log = logging.getLogger("migrate")
 
@@ -99,13 +103,13 @@ class Capture:
 
     def stop(self, within: float) -> bool:
         """Writes everything and ends the run. False when that did not work ``within`` so many seconds."""
-        self._deadline = time.monotonic() + within
+        self._deadline = time.monotonic() + _WAITING * within
         self._stopping.set()
         if self._at_exit is not None:
             self._at_exit.cancel()
         self._thread.join(within)
         if self._thread.is_alive():
-            log.warning("recorded model calls are still being written to %s", self._settings.store)
+            log.warning("recorded model calls are still being written to %s", shown(self._settings.store))
             return False
         return self._stored
 
@@ -119,7 +123,8 @@ class Capture:
             hand.hurry()
             while self._turn(hand) and self._patient() and not hand.failed:
                 time.sleep(_TURN_S / 10)
-            self._stored = hand.finish(left=len(self._open))
+            hand.insist()
+            self._stored = hand.finish(left=self._turn(hand))
         except Exception:  # whatever it is, it is ours, and no caller's
             log.exception("model calls of this process are no longer recorded")
             self._stored = False
@@ -152,20 +157,23 @@ class _Hand:
 
     def __init__(self, settings: Settings, backend: str, *, patient: Callable[[], bool]) -> None:
         config = settings.configuration(backend)
-        self._patient, self._store = patient, config.store.url
+        self._patient, self._store = patient, shown(config.store.url)
         self._tap = Tap(config.shadow, self._send)
         self._companion = Companion(config, salt=secrets.token_hex(32), folder=settings.folder)
         self._said: set[str] = set()
         self._pause = _PAUSE_S[0]
         self._next_start = self._next_count = 0.0
         self._counted: dict[str, int] = {}
+        self._lost, self._insisting = 0, False
+        self._before: int | None = None
+        """Calls that a companion had been given when it ended; ``None`` once it is known how many of them were stored."""
         self.failed = False
         """Whether there is no companion, and none on its way."""
 
     @property
     def ready(self) -> bool:
-        """Whether the companion takes calls."""
-        return self._companion.ready
+        """Whether the companion takes calls. Until it has opened the store they are kept back: it may not be able to."""
+        return self._companion.ready or (self._insisting and self._companion.started)
 
     def turn(self) -> None:
         """Hears what the companion says. One that is not there is started, after growing pauses."""
@@ -176,11 +184,16 @@ class _Hand:
         elif (words := self._companion.listen()) is not None:
             self._down(words, now)
         elif self._companion.ready:
+            self._lose()
             self._going_on(now)
 
     def hurry(self) -> None:
         """The end is near: where there is no companion, one is tried at once, and no other after that."""
         self._next_start, self.failed = 0.0, False
+
+    def insist(self) -> None:
+        """The time is up: what is left is handed to a companion that is not ready yet, as far as the channel takes it."""
+        self._insisting = True
 
     def refused(self, outcome: str) -> None:
         """A call that was not recorded."""
@@ -217,12 +230,14 @@ class _Hand:
     def finish(self, *, left: int) -> bool:
         """Lets the companion end. ``left``: calls that it never got. Returns whether everything is in the store."""
         self._count()
+        counters = self._tap.counters
+        lost = left + self._lost + sum(counters[name] for name in _NOT_STORED)
+        if lost:
+            log.warning("%d recorded model calls were not stored, or not whole, in %s", lost, self._store)
         words = self._companion.finish(patient=self._patient)
-        if left:
-            log.warning("%d recorded model calls were not stored in %s", left, self._store)
         if words is not None:
             log.warning("recorded model calls may be missing from %s: %s", self._store, words)
-        return words is None and not left and not self.failed
+        return words is None and not lost and not self.failed
 
     def _send(self, message: Message) -> str | None:
         return None if self._companion.send(message, patient=self._patient) else "mirror_down"
@@ -236,11 +251,18 @@ class _Hand:
 
     def _down(self, words: str, now: float) -> None:
         self.failed = True
+        self._before = self._tap.counters["mirrored"] - self._lost
         self._next_start = now + self._pause
         self._say(
             "down", f"model calls are not recorded at the moment, the application is not affected: {words}"
         )
         self._pause = min(2 * self._pause, _PAUSE_S[1])
+
+    def _lose(self) -> None:
+        """What the companion before this one had taken and not written is lost."""
+        if self._before is not None:
+            self._lost += max(0, self._before - self._companion.held)
+            self._before = None
 
     def _going_on(self, now: float) -> None:
         self._pause = _PAUSE_S[0]

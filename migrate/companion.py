@@ -51,6 +51,8 @@ class Companion:
         self.run: str | None = None
         """The run's id; ``None`` until the store has been opened."""
         self.ready = False
+        self.held = 0
+        """Requests that the run held when the process began."""
         self.status: dict[str, Any] = {}
 
     @property
@@ -112,7 +114,8 @@ class Companion:
     def _told(self, told: MirrorStatus) -> None:
         self.status = told.values
         if told.values.get("ready"):
-            self.ready, self.run = True, str(told.values["run"])
+            self.ready, self.run = True, str(told.values.get("run"))
+            self.held = int(told.values.get("held") or 0)
 
     def _hear(self, process: subprocess.Popen[bytes]) -> None:
         with contextlib.suppress(BlockingIOError):

@@ -19,6 +19,7 @@ from migrate.config import load
 from migrate.passing import Passing
 from migrate.watching import AsyncPieces, Pieces, async_trace, both, broken, trace, watch
 from replay.decoding import GENERATION_PATHS
+from replay.exchange import Ending
 
 __all__ = ["RecordingTransport", "record", "stop_recording"]
 
@@ -178,6 +179,7 @@ def _answered(response: Any, passing: Passing, pieces: type[Pieces] | type[Async
     try:
         watch(response, passing, at, pieces)
     except Exception:  # noqa: BLE001 - whatever it is, it is ours
+        passing.end(Ending.CLIENT_LEFT)
         _failed()
     return response
 

@@ -5,9 +5,10 @@ Standard input holds one JSON object, ``{"config": {…}, "kind": "shadow", "run
 begins a new one), and the redaction's secret in hexadecimal, the same for the whole run. ``N`` is this process's end of a
 socket pair that carries ``migrate.channel`` frames.
 
-Once the store is open it sends ``MirrorStatus`` with ``ready`` true and ``run``, then one about every second. When it
-cannot start it writes one line to standard error and exits with the error's code. It ends, with everything written,
-after ``Control(stop=True)`` or when the channel closes because the gateway is gone.
+Once the store is open it sends ``MirrorStatus`` with ``ready`` true, ``run`` and ``held`` (requests that the run held when this
+process began), then one about every second. When it cannot start it writes one line to standard error and exits with the
+error's code. It ends, with everything written, after ``Control(stop=True)`` or when the channel closes because the gateway is
+gone; with code 1 and a line when the store did not take everything.
 """
 
 from __future__ import annotations
@@ -54,14 +55,14 @@ def main() -> int:
     sys.setswitchinterval(_SWITCH_S)
     start = orjson.loads(sys.stdin.buffer.read())
     try:
-        uvloop.run(_run(socket.socket(fileno=fd), start))
+        return 0 if uvloop.run(_run(socket.socket(fileno=fd), start)) else 1
     except MigrateError as error:
         print(f"migrate: {error}", file=sys.stderr)
         return error.exit_code
-    return 0
 
 
-async def _run(sock: socket.socket, start: dict[str, Any]) -> None:
+async def _run(sock: socket.socket, start: dict[str, Any]) -> bool:
+    """Returns whether everything is in the store."""
     config = Config.model_validate(start["config"])
     with Store.open(config.store.url, create=True) as store:
         run = start["run"] or _begin(store, config, start["kind"])
@@ -74,12 +75,13 @@ async def _run(sock: socket.socket, start: dict[str, Any]) -> None:
             )
             gc.collect()
             gc.freeze()
-            told = await _serve(sock, mirror, run)
+            told = await _serve(sock, mirror, run, held=store.count(run))
         flushed = await asyncio.to_thread(writer.close, _FLUSH_S)
         if flushed:
             store.end_run(run, at=time.time(), status="ended" if told else "cut")
         else:
             print(f"migrate: the store took no more: {writer.status()['error']}", file=sys.stderr)
+        return flushed
 
 
 def _begin(store: Store, config: Config, kind: str) -> str:
@@ -89,13 +91,13 @@ def _begin(store: Store, config: Config, kind: str) -> str:
     )
 
 
-async def _serve(sock: socket.socket, mirror: Mirror, run: str) -> bool:
+async def _serve(sock: socket.socket, mirror: Mirror, run: str, *, held: int) -> bool:
     """Takes messages until the gateway says stop (true) or is gone."""
     reader, writer = await asyncio.open_unix_connection(sock=sock)
     frames = Frames(message)
 
     async def report() -> None:
-        ready = {"ready": True, "run": run}
+        ready = {"ready": True, "run": run, "held": held}
         while True:
             writer.write(encode(MirrorStatus(values=ready | mirror.status())))
             with contextlib.suppress(ConnectionError):

@@ -20,6 +20,7 @@ from urllib.parse import quote
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
+from migrate.address import shown
 from migrate.errors import StoreError
 from migrate.store import codec, schema
 from replay.exchange import JSON, Arm, Exchange, Observation, Request
@@ -262,21 +263,35 @@ class Store:
 
     def vectors(self, model: str, hashes: Sequence[str]) -> dict[str, bytes]:
         """The cached embeddings of these texts, by hash; absent ones are left out."""
-        found: dict[str, bytes] = {}
-        table = schema.vectors.c
-        with self.engine.connect() as connection:
-            for part in (
-                itertools.batched(hashes, 500) if hasattr(itertools, "batched") else _batches(hashes, 500)
-            ):
-                query = sa.select(table.hash, table.vector).where(table.model == model, table.hash.in_(part))
-                found.update((key, vector) for key, vector in connection.execute(query))
-        return found
+        return self._known(schema.vectors.c.vector, model, hashes)
 
     def put_vectors(self, model: str, vectors: Mapping[str, bytes]) -> None:
         """Keeps embeddings for the next report."""
         rows = [{"model": model, "hash": key, "vector": vector} for key, vector in vectors.items()]
         with self._writing() as connection:
             insert_new(connection, schema.vectors, rows)
+
+    def opinions(self, model: str, hashes: Sequence[str]) -> dict[str, str]:
+        """What a judge model said of these questions, by hash; absent ones are left out."""
+        return self._known(schema.opinions.c.opinion, model, hashes)
+
+    def put_opinions(self, model: str, opinions: Mapping[str, str]) -> None:
+        """Keeps what a judge model said."""
+        rows = [{"model": model, "hash": key, "opinion": opinion} for key, opinion in opinions.items()]
+        with self._writing() as connection:
+            insert_new(connection, schema.opinions, rows)
+
+    def _known(self, column: sa.Column[Any], model: str, hashes: Sequence[str]) -> dict[str, Any]:
+        """The values of one model's rows with these hashes."""
+        found: dict[str, Any] = {}
+        table = column.table.c
+        with self.engine.connect() as connection:
+            for part in (
+                itertools.batched(hashes, 500) if hasattr(itertools, "batched") else _batches(hashes, 500)
+            ):
+                query = sa.select(table.hash, column).where(table.model == model, table.hash.in_(part))
+                found.update((key, value) for key, value in connection.execute(query))
+        return found
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[sa.Connection]:
@@ -289,7 +304,9 @@ class Store:
 
 
 def _begun(*, kind: str, config: JSON, policy: JSON, seed: int, at: float) -> dict[str, Any]:
-    """The row of a run that begins."""
+    """The row of a run that begins. The store's own password is not kept in it."""
+    if isinstance(store := config.get("store"), dict) and isinstance(url := store.get("url"), str):
+        config = config | {"store": store | {"url": shown(url)}}
     return {
         "id": f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime(at))}-{secrets.token_hex(2)}",
         "kind": kind,
@@ -541,8 +558,8 @@ def _shown(url: str) -> str:
     try:
         parsed = sa.make_url(url)
     except sa.exc.ArgumentError:
-        return repr(url)
-    return parsed.database or url if parsed.get_backend_name() == "sqlite" else parsed.render_as_string()
+        return repr(shown(url))
+    return parsed.database or url if parsed.get_backend_name() == "sqlite" else shown(url)
 
 
 def _words(error: sa.exc.SQLAlchemyError) -> str:

@@ -205,3 +205,23 @@ def test_an_answer_made_in_memory_is_recorded_whole(tmp_path: Path) -> None:
     assert stored(store)
     (exchange,) = reading(store)
     assert exchange.baseline is not None and exchange.baseline.outcome is Outcome.OK
+
+
+def test_an_answer_that_cannot_be_watched_holds_no_memory(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As one of a cache, whose stream was consumed before."""
+    store = f"sqlite:///{tmp_path}/migrate.db"
+
+    def consumed(_: Any) -> Any:
+        response = OWN.Response(200, json={})
+        response.stream = Sync(Given(200, {}, [], "ReadError"))
+        return response
+
+    with OWN.Client(transport=migrate.RecordingTransport(OWN.MockTransport(consumed), store=store)) as client:
+        assert [client.post(TARGET, json={"model": "m"}).json() for _ in range(3)] == [{}] * 3
+    exchanges = stored(store)
+    assert [exchange.baseline and exchange.baseline.outcome for exchange in exchanges] == [
+        Outcome.CLIENT_CANCELLED
+    ] * 3
+    assert sum("could not be recorded" in record.message for record in caplog.records) <= 1

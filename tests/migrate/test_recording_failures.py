@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import multiprocessing.spawn
 import os
+import resource
 import signal
 import sqlite3
 import subprocess
@@ -61,6 +62,13 @@ def reading_if_any(store: str) -> list[Exchange]:
         return []
 
 
+def over(store: str, runs: int) -> int:
+    """How many calls are in a store; none while fewer runs than that have ended in order."""
+    found = len(reading_if_any(store))
+    with Store.open(store, create=True) as opened:
+        return found if [run.status for run in opened.runs()] == ["ended"] * runs else 0
+
+
 def companions() -> list[int]:
     """The mirror processes that this one has started."""
     tasks = Path("/proc/self/task").iterdir()
@@ -77,9 +85,10 @@ def program(source: str, url: str, store: str) -> subprocess.Popen[str]:
 
 
 def ended(process: subprocess.Popen[str]) -> None:
-    """An application that said nothing and went well."""
+    """An application that went well, and said nothing but, on a machine that is busy, that its companion needs longer."""
     out, err = process.communicate(timeout=30)
-    assert (process.returncode, out, err) == (0, "", "")
+    said = [line for line in err.splitlines() if "are still being written" not in line]
+    assert (process.returncode, out, said) == (0, "", [])
 
 
 def test_a_store_that_cannot_be_opened_is_said_once_and_used_once_it_can(
@@ -105,7 +114,7 @@ def test_a_store_that_never_opens_costs_no_time_at_the_end(
     eventually(lambda: "is no store of llm-migrate" in caplog.text)
     start = time.monotonic()
     assert not migrate.stop_recording()
-    assert time.monotonic() - start < 2.0 and foreign.read_text() == "somebody's notes"
+    assert time.monotonic() - start < 8.0 and foreign.read_text() == "somebody's notes"
     assert "3 recorded model calls were not stored" in caplog.text
 
 
@@ -135,6 +144,57 @@ def test_a_companion_that_is_killed_comes_back_for_the_same_run(
     with Store.open(store) as opened:
         (run,) = opened.runs()
     assert run.status == "ended"
+
+
+def test_what_a_killed_companion_had_not_written_is_counted(
+    url: str, store: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    asking(url, store, 1)
+    eventually(lambda: len(reading_if_any(store)) == 1)
+    (companion,) = companions()
+    os.kill(companion, signal.SIGSTOP)
+    asking(url, store, 4)
+    time.sleep(0.5)  # they are on their way
+    os.kill(companion, signal.SIGKILL)
+    eventually(lambda: "not recorded at the moment" in caplog.text)
+    asking(url, store, 2)
+    assert not migrate.stop_recording(20)
+    assert "4 recorded model calls were not stored, or not whole" in caplog.text
+    assert len(reading(store)) == 3
+
+
+def test_a_store_that_takes_no_more_is_said(url: str, store: str, caplog: pytest.LogCaptureFixture) -> None:
+    asking(url, store, 1)
+    eventually(lambda: bool(companions()) and len(reading_if_any(store)) == 1)
+    for companion in companions():
+        resource.prlimit(companion, resource.RLIMIT_FSIZE, (4096, 4096))  # as a disk that is full
+    asking(url, store, 5)
+    assert not migrate.stop_recording(20)
+    assert "may be missing" in caplog.text and "the store took no more" in caplog.text
+
+
+def test_a_companion_that_is_late_gets_everything_when_the_time_to_stop_is_over(
+    url: str, store: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    late = tmp_path / "late"
+    late.write_text(f'#!/bin/sh\nsleep 3\nexec {sys.executable} "$@"\n')
+    late.chmod(0o755)
+    before = multiprocessing.spawn.get_executable()
+    multiprocessing.spawn.set_executable(str(late))
+    try:
+        asking(url, store, 3)
+        assert not migrate.stop_recording(1)
+    finally:
+        multiprocessing.spawn.set_executable(before)
+    assert "still being written" in caplog.text and "not stored" not in caplog.text
+    eventually(lambda: len(reading_if_any(store)) == 3, within=20)
+
+
+def test_a_password_of_the_store_is_never_said(url: str, caplog: pytest.LogCaptureFixture) -> None:
+    asking(url, "postgresql://ada:hunter2hunter2@127.0.0.1:1/notes?password=hunter2hunter2", 1)
+    eventually(lambda: "not recorded at the moment" in caplog.text)
+    assert not migrate.stop_recording()
+    assert "1 recorded model calls were not stored" in caplog.text and "hunter2" not in caplog.text
 
 
 def test_no_companion_at_all_is_said_and_harms_nobody(
@@ -174,9 +234,7 @@ def test_what_comes_faster_than_it_is_taken_is_left_out_and_counted(
 
 def test_a_program_that_ends_has_stored_everything(url: str, store: str) -> None:
     ended(program("ask('one'); ask('two')", url, store))
-    assert len(reading(store)) == 2
-    with Store.open(store) as opened:
-        assert [run.status for run in opened.runs()] == ["ended"]
+    eventually(lambda: over(store, 1) == 2, within=20)
 
 
 def test_a_program_that_is_killed_has_stored_what_was_over(url: str, store: str) -> None:
@@ -215,9 +273,7 @@ worker.start(); worker.join()
 assert worker.exitcode == 0
 """
     ended(program(workers, url, store))
-    assert len(reading(store)) == 7
-    with Store.open(store) as opened:
-        assert [run.status for run in opened.runs()] == ["ended"] * 4
+    eventually(lambda: over(store, 4) == 7, within=20)
 
 
 def test_the_package_is_light_until_something_is_recorded() -> None:

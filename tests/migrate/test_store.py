@@ -23,6 +23,7 @@ import sqlalchemy as sa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from migrate.address import shown
 from migrate.errors import StoreError
 from migrate.store import Store, Writer, codec, schema
 from replay.exchange import Arm, Exchange
@@ -326,3 +327,28 @@ def test_a_store_that_refuses_to_be_written_is_one_line(store: Store) -> None:
         )
     with pytest.raises(StoreError, match="cannot be written: no more"):
         begin(store)
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("sqlite:////tmp/a:b@c/m.db", "sqlite:////tmp/a:b@c/m.db"),
+        ("postgresql://ada@far/db?sslmode=require", "postgresql://ada@far/db?sslmode=require"),
+        ("postgresql://ada:hun@te/r2@far:5432/db", "postgresql://ada:***@far:5432/db"),
+        (
+            "postgresql://far/db?user=ada&password=hunter2&x=1",
+            "postgresql://far/db?user=ada&password=***&x=1",
+        ),
+        ("postgresql:/ada:hunter2@far/db", "postgresql:/ada:***@far/db"),
+        ("foo", "foo"),
+    ],
+)
+def test_a_password_is_not_shown(url: str, said: str) -> None:
+    assert shown(url) == said
+
+
+def test_a_run_keeps_no_password_of_its_store(store: Store) -> None:
+    config = {"store": {"url": "postgresql://ada:hunter2@far/db"}, "policy": {}}
+    store.begin_run(kind="capture", config=config, policy={}, seed=1, at=1.0)
+    assert store.run().config["store"] == {"url": "postgresql://ada:***@far/db"}
+    assert config["store"]["url"].endswith("hunter2@far/db")
