@@ -11,7 +11,9 @@ from replay.decoding import parse_object
 from replay.exchange import JSON
 from replay.formats.fields import Unusable
 from replay.formats.record import Skip
+from reports.compare.judge_model import last_message
 from reports.compare.texts import Look, Texts, look
+from reports.policy import Extractor
 
 _ARMS = ("baseline", "candidate")
 _KEYS = frozenset(("id", "prompt", "request", "repeat", *_ARMS))
@@ -26,32 +28,45 @@ class Looked:
     name: str | int
     """The line's own id, as it was given; the line's number where it has none."""
     look: Look
+    prompt: str
+    """What the user said last, for a judge model; empty where none is asked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """How lines are read; the same in each process."""
+
+    strict: bool = False
+    """A batch ends at the first line that is no pair."""
+    prompts: bool = False
+    """Prompts are wanted where similarity has to decide."""
+    extractors: tuple[Extractor, ...] = ()
 
 
 class Looker:
-    """Makes comparisons of batches. A function of the plan (whether to stop at the first line that is no pair) and the batch."""
+    """Makes comparisons of batches. A function of the plan and the batch."""
 
-    def __init__(self, strict: bool) -> None:
-        self._strict = strict
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
 
     def __call__(self, batch: Batch) -> list[Looked | Skip]:
         done: list[Looked | Skip] = []
-        for one in _looked(batch):
+        for one in _looked(batch, self._plan):
             done.append(one)
-            if self._strict and isinstance(one, Skip):
+            if self._plan.strict and isinstance(one, Skip):
                 break
         return done
 
 
-def _looked(batch: Batch) -> Iterator[Looked | Skip]:
+def _looked(batch: Batch, plan: Plan) -> Iterator[Looked | Skip]:
     for line, row in batch:
         try:
-            yield _one(line, row)
+            yield _one(line, row, plan)
         except Unusable as why:
             yield Skip(line=line, reason=why.reason, detail=why.detail)
 
 
-def _one(line: int, row: Any) -> Looked:
+def _one(line: int, row: Any, plan: Plan) -> Looked:
     """Raises Unusable."""
     if isinstance(row, Unusable):
         raise row
@@ -59,10 +74,14 @@ def _one(line: int, row: Any) -> Looked:
     if not isinstance(value, dict):
         raise Unusable("malformed", "not a JSON object")
     name = _name(value, line)
+    texts = _texts(value, str(name))
     try:
-        return Looked(line=line, name=name, look=look(_texts(value, str(name))))
+        found = look(texts, plan.extractors)
     except (TypeError, ValueError) as error:
         raise Unusable("no-answer", str(error)) from None
+    wanted = plan.prompts and any(one.undecided for one in found if one)
+    prompt = last_message(texts.request) if wanted and texts.request is not None else ""
+    return Looked(line=line, name=name, look=found, prompt=prompt)
 
 
 def _name(value: JSON, line: int) -> str | int:

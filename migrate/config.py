@@ -6,6 +6,7 @@ Errors name the file, the line, the key, the value and the nearest valid word, b
 from __future__ import annotations
 
 import difflib
+import ipaddress
 import math
 import os
 import re
@@ -133,14 +134,16 @@ class Backend(Section):
 
     def api_key(self) -> str | None:
         """The backend's own key from the environment. Raises ConfigError when it is named but not set."""
-        if self.api_key_env is None:
-            return None
-        key = os.environ.get(self.api_key_env, "").strip()
-        if not key:
-            raise ConfigError(
-                f"environment variable {self.api_key_env} is empty; export the key of {self.url} there"
-            )
-        return key
+        return _key(self.api_key_env, self.url)
+
+
+def _key(name: str | None, url: str) -> str | None:
+    if name is None:
+        return None
+    key = os.environ.get(name, "").strip()
+    if not key:
+        raise ConfigError(f"environment variable {name} is empty; export the key of {url} there")
+    return key
 
 
 class GatewaySection(Section):
@@ -195,6 +198,50 @@ class Embeddings(Section):
     """A name or folder that sentence-transformers loads; the default is the packaged all-MiniLM-L6-v2."""
 
 
+class JudgeSection(Section):
+    """A model that is asked about pairs which similarity alone decided, where its cosine is no clear case."""
+
+    url: HttpUrl
+    """Of any OpenAI-compatible server."""
+    model: str = Field(min_length=1)
+    api_key_env: str | None = None
+    third_party: bool = False
+    """The texts of prompts and answers, redacted, may leave our machines for ``url``."""
+    between: tuple[float, float] = (0.6, 0.95)
+    """Bounds of the cosine: below, a pair counts as different without a question, and above as reworded."""
+    max_requests: int = Field(default=500, ge=2)
+    """Of one report or comparison; a pair takes two. What is known already counts too, so that a report made again agrees."""
+    max_tokens: Count = 1_000_000
+    """Of one report or comparison, prompts and replies."""
+
+    @model_validator(mode="after")
+    def _allowed(self) -> JudgeSection:
+        host = urlsplit(self.url).hostname or ""
+        if not self.third_party and not _private(host):
+            raise ValueError(
+                f"{host} is neither this machine nor in a private network, and the texts of answers are sent there: say "
+                "third_party: true if they may be"
+            )
+        if not 0 <= self.between[0] < self.between[1] <= 1:
+            raise ValueError("between is two cosines from 0 to 1, the lower one first, such as [0.6, 0.95]")
+        return self
+
+    def api_key(self) -> str | None:
+        """The key from the environment; ``None`` when none is named. Raises ConfigError when it is named but not set."""
+        return _key(self.api_key_env, self.url)
+
+
+def _private(host: str) -> bool:
+    """Whether a host is this machine, in a private network, or has a name that only those know."""
+    try:
+        return ipaddress.ip_address(host).is_private
+    except ValueError:
+        return host[:1].isalpha() and ("." not in host or host.rstrip(".").endswith(_PRIVATE))
+
+
+_PRIVATE = (".local", ".localhost", ".internal", ".lan", ".home.arpa")
+
+
 class StoreSection(Section):
     """Where observations are kept."""
 
@@ -212,6 +259,8 @@ class Config(Section):
     redact: Redact = Redact()
     store: StoreSection = StoreSection()
     embeddings: Embeddings = Embeddings()
+    judge: JudgeSection | None = None
+    """``None``: nothing but rules and similarity decides."""
     policy: Policy = Policy()
 
     @model_validator(mode="after")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -15,12 +16,15 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
 from migrate.commands.output import opened, screen
-from migrate.comparing import Looked, Looker
+from migrate.comparing import Looked, Looker, Plan
 from migrate.config import Config, load
 from migrate.crew import spread
 from migrate.embedder import DEFAULT_MODEL, Embedder, missing
 from migrate.errors import ConfigError
 from migrate.imports import SHOWN, batched
+from migrate.opinions import SecondOpinion
+from migrate.redact import Redactor
+from migrate.store import Store
 from replay.formats.record import Skip
 from replay.formats.sources import Source
 from replay.values import compact
@@ -84,12 +88,17 @@ def compare(
     config, source = _config(path), _source(pairs)
     floor = similarity if similarity is not None else _floor(config)
     embed, problem = _embed(config)
+    plan = Plan(
+        strict=strict,
+        prompts=config is not None and config.judge is not None,
+        extractors=config.policy.compare if config else (),
+    )
     tally, skipped = Tally(), Counter[str]()
     try:
-        with opened(output) as out:
+        with _second(config) as second, opened(output) as out:
             try:
-                for looked in _looked(source, strict=strict, quiet=quiet, skipped=skipped):
-                    _take(looked, embed, floor, tally, out if form == "json" else None)
+                for looked in _looked(source, plan, quiet=quiet, skipped=skipped):
+                    _take(looked, embed, floor, second, tally, out if form == "json" else None)
             finally:
                 if form == "terminal" and tally.pairs:
                     width, colour = screen() if output is None else (100, False)
@@ -118,6 +127,24 @@ def _embed(config: Config | None) -> tuple[Embed | None, str | None]:
     return (Embedder(model), None) if problem is None else (None, problem)
 
 
+@contextlib.contextmanager
+def _second(config: Config | None) -> Iterator[SecondOpinion | None]:
+    """The judge model of the configuration, with the store as its memory; at the end what it did is said."""
+    if config is None or config.judge is None:
+        yield None
+        return
+    with Store.open(config.store.url, create=True) as store:
+        redactor = Redactor(config.redact, secrets.token_bytes(32))
+        second = SecondOpinion(
+            config.judge, clean=redactor.text, read=store.opinions, write=store.put_opinions
+        )
+        try:
+            yield second
+        finally:
+            for note in second.notes:
+                click.echo(note, err=True)
+
+
 def _source(path: Path) -> Source:
     try:
         return Source(None if str(path) == "-" else path)
@@ -125,10 +152,10 @@ def _source(path: Path) -> Source:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
 
 
-def _looked(source: Source, *, strict: bool, quiet: bool, skipped: Counter[str]) -> Iterator[list[Looked]]:
+def _looked(source: Source, plan: Plan, *, quiet: bool, skipped: Counter[str]) -> Iterator[list[Looked]]:
     """The pairs of batch after batch, in order, compared by rules. Lines that are none are counted, the first ones told.
 
-    Raises ConfigError for the first of them where ``strict``.
+    Raises ConfigError for the first of them where ``plan.strict``.
     """
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
@@ -138,12 +165,12 @@ def _looked(source: Source, *, strict: bool, quiet: bool, skipped: Counter[str])
         Progress(
             *columns, console=console, transient=True, disable=quiet or not console.is_terminal
         ) as progress,
-        contextlib.closing(spread(Looker, strict, batched(source.objects()), processes=processes)) as batches,
+        contextlib.closing(spread(Looker, plan, batched(source.objects()), processes=processes)) as batches,
     ):
         task = progress.add_task("comparing", total=source.size)
         for batch in batches:
             for skip in (one for one in batch if isinstance(one, Skip)):
-                if strict:
+                if plan.strict:
                     raise ConfigError(f"{source.name}: {_words(skip)}")
                 if not quiet and skipped.total() < SHOWN:
                     progress.console.print(
@@ -162,11 +189,20 @@ def _words(skip: Skip) -> str:
 
 
 def _take(
-    looked: list[Looked], embed: Embed | None, floor: float, tally: Tally, out: IO[bytes] | None
+    looked: list[Looked],
+    embed: Embed | None,
+    floor: float,
+    second: SecondOpinion | None,
+    tally: Tally,
+    out: IO[bytes] | None,
 ) -> None:
     """Decides a batch, in one call of the model, counts it, and writes a line for each pair."""
+    before = [one.look for one in looked]
+    after = decide(before, embed, floor)
+    if second is not None:
+        after = second(before, after, [one.prompt for one in looked])
     lines: list[str] = []
-    for one, (first, repeat) in zip(looked, decide([one.look for one in looked], embed, floor), strict=True):
+    for one, (first, repeat) in zip(looked, after, strict=True):
         tally.add(one.line, first, repeat)
         if out is not None:
             lines.append(compact(as_line(one.name, first, repeat)) + "\n")

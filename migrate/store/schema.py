@@ -91,6 +91,15 @@ vectors = sa.Table(
     sa.Column("vector", sa.LargeBinary, nullable=False),
 )
 
+opinions = sa.Table(
+    "opinions",
+    metadata,
+    sa.Column("model", _Key, primary_key=True),
+    sa.Column("hash", _Key, primary_key=True),
+    sa.Column("opinion", sa.Text, nullable=False),
+)
+"""What a judge model said of two answers in one order."""
+
 
 def _first(connection: sa.Connection) -> None:
     metadata.create_all(connection)
@@ -104,7 +113,12 @@ def _second(connection: sa.Connection) -> None:
             connection.execute(sa.text(f"ALTER TABLE observations ADD COLUMN {name} DOUBLE PRECISION"))
 
 
-MIGRATIONS: tuple[Callable[[sa.Connection], None], ...] = (_first, _second)
+def _third(connection: sa.Connection) -> None:
+    """What a judge model said."""
+    opinions.create(connection, checkfirst=True)
+
+
+MIGRATIONS: tuple[Callable[[sa.Connection], None], ...] = (_first, _second, _third)
 """Append only. The schema's version is how many have run."""
 
 VERSION = len(MIGRATIONS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -12,6 +12,7 @@ from replay.values import compact
 from reports.compare.cascade import compare, resolve
 from reports.compare.model import Comparison, Embed
 from reports.judgement import Severity
+from reports.policy import Extractor
 
 Said = str | JSON
 """An answer's text, or the body of a response: chat completions, completions, Responses, messages or an error."""
@@ -47,27 +48,33 @@ def compare_texts(
     embed: Embed | None = None,
     floor: float = FLOOR,
     request: JSON | None = None,
+    extractors: Sequence[Extractor] = (),
 ) -> Comparison:
     """Whether two answers would serve a user differently: severity BLOCK when they would.
 
     Each is a text, or a response body as a JSON object. ``embed`` (texts to unit vectors) decides what rules cannot;
-    without it such a pair stays unscored (``scored`` is False). ``floor``: the lowest cosine of a rewording. Raises
+    without it such a pair stays unscored (``scored`` is False). ``floor``: the lowest cosine of a rewording.
+    ``extractors``: what decides by task, as ``policy.compare`` of a configuration. Raises
     ValueError for an object that is no response body, TypeError for anything else.
     """
     pair = Texts(baseline=baseline, candidate=candidate, request=request)
-    return decide([look(pair)], embed, floor)[0][0]
+    return decide([look(pair, extractors)], embed, floor)[0][0]
 
 
 def compare_many(
-    pairs: Iterable[Texts], *, embed: Embed | None = None, floor: float = FLOOR
+    pairs: Iterable[Texts],
+    *,
+    embed: Embed | None = None,
+    floor: float = FLOOR,
+    extractors: Sequence[Extractor] = (),
 ) -> Iterator[Look]:
     """The same for any number of pairs, in order and in constant memory; ``embed`` is called once for a few hundred."""
     rest = iter(pairs)
     while batch := list(islice(rest, _BATCH)):
-        yield from decide([look(pair) for pair in batch], embed, floor)
+        yield from decide([look(pair, extractors) for pair in batch], embed, floor)
 
 
-def look(pair: Texts) -> Look:
+def look(pair: Texts, extractors: Sequence[Extractor] = ()) -> Look:
     """What rules alone say of a pair. Raises as ``compare_texts`` does."""
     request = Request(
         id=pair.id,
@@ -78,8 +85,10 @@ def look(pair: Texts) -> Look:
         body=b"" if pair.request is None else compact(pair.request).encode("utf-8", "surrogatepass"),
         conversation="",
     )
-    first = _compared(request, pair.baseline, pair.candidate)
-    return first, None if pair.repeat is None else _compared(request, pair.baseline, pair.repeat)
+    first = _compared(request, pair.baseline, pair.candidate, extractors)
+    if pair.repeat is None:
+        return first, None
+    return first, _compared(request, pair.baseline, pair.repeat, extractors)
 
 
 def decide(looks: Iterable[Look], embed: Embed | None, floor: float) -> list[Look]:
@@ -94,13 +103,15 @@ def decide(looks: Iterable[Look], embed: Embed | None, floor: float) -> list[Loo
     ]
 
 
-def _compared(request: Request, baseline: Said, candidate: Said) -> Comparison:
+def _compared(
+    request: Request, baseline: Said, candidate: Said, extractors: Sequence[Extractor]
+) -> Comparison:
     if isinstance(baseline, str) and baseline == candidate:
         return Comparison(request_id=request.id, severity=Severity.EQUAL)
     old, new = _observed(request, baseline, Arm.BASELINE), _observed(request, candidate, Arm.CANDIDATE)
     if isinstance(baseline, str) is not isinstance(candidate, str):
         old, new = _bare(old), _bare(new)
-    return compare(request, old, new)
+    return compare(request, old, new, extractors=extractors)
 
 
 def _observed(request: Request, said: Said, arm: Arm) -> Observation:
