@@ -14,9 +14,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from benchmarks.gsm8k import solutions
 from benchmarks.negated import contracted, negated
 from replay.exchange import Choice
 from reports.compare import Comparison, compare
+from reports.policy import Extractor
 
 ROOT = Path(__file__).parents[1]
 DATA = ROOT.parent / "shared" / "data"
@@ -98,6 +100,21 @@ def public_sets() -> Iterator[Set]:
         different=False,
         target=0.12,
         samples=tuple(joined(same)),
+    )
+    yield _solved("gsm8k, right and right", different=False, target=0.005)
+    yield _solved("gsm8k, right and wrong", different=True, target=0.995)
+
+
+def _solved(name: str, *, different: bool, target: float) -> Set:
+    """Compared by their last number: free text with many numbers on the way is what extractors are for."""
+    pairs = solutions(DATA / "answers/gsm8k_example_model_solutions.jsonl", right=not different)
+    samples = tuple(
+        Sample(baseline=one, candidate=two, different=different, group=question)
+        for question, one, two in pairs
+    )
+    by_number = partial(compare, extractors=(Extractor(take="last_number"),))
+    return Set(
+        name=name, family="gsm8k", different=different, target=target, samples=samples, comparing=by_number
     )
 
 

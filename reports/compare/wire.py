@@ -117,11 +117,12 @@ def _most_tokens(asked: Asked, answer: Answer) -> int:
 def degenerate(choice: Choice) -> bool:
     """Whether a text says one thing for ever: a character, a word, or a phrase. Rules of dashes and the like do not count."""
     text = choice.text[:_LOOKED_AT]
-    words = [word for word in text.split() if any(map(str.isalpha, word))]
-    if len(words) >= 8:
-        again = sum(a == b for a, b in itertools.pairwise(words))
-        if again >= 3 and again / len(words) >= 0.25:
-            return True
+    words = text.split()
+    spoken = sum(any(map(str.isalpha, word)) for word in words)
+    # "12 crates + 18 crates" counts something; only neighbours repeat each other.
+    again = sum(a == b and any(map(str.isalpha, a)) for a, b in itertools.pairwise(words))
+    if spoken >= 8 and again >= 3 and again / spoken >= 0.25:
+        return True
     for match in re.finditer(r"(.)\1{%d,}" % (_LONGEST_RUN - 1), text, re.DOTALL):  # noqa: UP031 - braces
         if match[1].isalpha() or match[1] in "!?\ufffd":
             return True

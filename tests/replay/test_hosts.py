@@ -209,7 +209,8 @@ def test_a_total_may_hold_the_reasoning_and_tables_and_banners_may_repeat() -> N
         judged(plain, whole({"choices": [choice(content="At six.")], "usage": usage})).severity
         is Severity.EQUAL
     )
-    for text in ("/" * 60 + " banner", "1 0 0 0\n0 1 0 0\n0 0 1 0\n0 0 0 1", "- - - -\n" * 20):
+    sums = "He sold 20 crates + 15 crates + 12 crates + 18 crates = 65 crates"
+    for text in ("/" * 60 + " banner", "1 0 0 0\n0 1 0 0\n0 0 1 0\n0 0 0 1", "- - - -\n" * 20, sums):
         found = judged(whole({"choices": [choice(content="x")]}), whole({"choices": [choice(content=text)]}))
         assert "text.degenerate" not in [f.category for f in found.findings], text
 
