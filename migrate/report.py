@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
 
 from pydantic import ValidationError
 
+from migrate.config import JudgeSection
 from migrate.embedder import Embedder, missing
 from migrate.errors import ConfigError
+from migrate.opinions import SecondOpinion
 from migrate.store import Run, Store
-from replay.exchange import JSON
+from replay.decoding import parse_object
+from replay.exchange import JSON, Exchange
 from reports.advice import LATENCY_RULES
-from reports.compare import Comparison, Embed, compare, resolve
+from reports.compare import Comparison, Embed, compare
+from reports.compare.judge_model import last_message
+from reports.compare.texts import Look, decide
 from reports.document import Document, RunFacts, build, iso
 from reports.judge import judge
 from reports.judgement import Judgement, Pair
-from reports.pairing import differs, pair_up
-from reports.policy import Policy
+from reports.pairing import decided, pair_up
+from reports.policy import Extractor, Policy
 from reports.shown import Item, show, worst_first
 
 Progress = Callable[[str, int, int], None]
@@ -31,23 +35,26 @@ def report(
     policy: Policy | None,
     now: float,
     embed: Embed | None,
+    second: SecondOpinion | None = None,
     notes: tuple[str, ...] = (),
 ) -> Document:
     """The document on one run.
 
     ``policy``: another than the run's own, for a second judgement of the same observations; the document says what differs.
     ``now``: epoch seconds at which a run that still goes on is judged. ``embed``: without it, pairs that need similarity
-    stay unscored. Raises ConfigError when the run's own policy cannot be read.
+    stay unscored. ``second``: a judge model, asked about close calls of similarity. Raises ConfigError when the run's own
+    policy cannot be read.
     """
     rules = policy or stored_policy(run)
-    items = compared(store, run, rules, embed)
+    items = compared(store, run, rules, embed, second)
     counters = store.counters(run.id) | _late(store, run)
     judged_at = now if run.ended_at is None else run.ended_at
     judgement = judged(items, run, rules, now=judged_at, counters=counters)
     worst = worst_first(items, rules, slow_first=judgement.code in LATENCY_RULES)
     shown = [show(item, store.exchange(run.id, item.pair.id), iso(item.pair.at)) for item in worst]
     changed = _changed(run, rules) if policy else ()
-    facts = _facts(run, rules, judged_at, (*notes, *changed))
+    opinions = second.notes if second else ()
+    facts = _facts(run, rules, judged_at, (*notes, *changed, *opinions))
     return build(judgement, items, facts, counters=counters, shown=shown)
 
 
@@ -81,25 +88,67 @@ def embedder(
     ), ()
 
 
-def compared(store: Store, run: Run, policy: Policy, embed: Embed | None) -> list[Item]:
-    """Every exchange of a run, compared and paired, by time of admission."""
+def second_opinion(
+    store: Store, section: JudgeSection | None, progress: Progress | None = None
+) -> SecondOpinion | None:
+    """The judge model of a configuration with the store as its memory. What the store holds is redacted already."""
+    if section is None:
+        return None
+    tell = progress or (lambda *_: None)
+    return SecondOpinion(
+        section,
+        read=store.opinions,
+        write=store.put_opinions,
+        progress=lambda done, total: tell("asking the judge model", done, total),
+    )
+
+
+def stored_judge(run: Run) -> JudgeSection | None:
+    """The judge model that a run was started with. Raises ConfigError when this version no longer reads it."""
+    section = run.config.get("judge")
+    try:
+        return None if section is None else JudgeSection.model_validate(section)
+    except ValidationError as error:
+        raise ConfigError(
+            f"run {run.id}: its judge model cannot be read ({error.errors()[0]['msg']}); give another with --config"
+        ) from None
+
+
+def compared(
+    store: Store, run: Run, policy: Policy, embed: Embed | None, second: SecondOpinion | None = None
+) -> list[Item]:
+    """Every exchange of a run, compared and paired, by time of admission. ``second``: who is asked about close calls."""
     pairs: list[Pair] = []
-    first: list[Comparison] = []
-    again: dict[int, Comparison] = {}
-    for at, exchange in enumerate(store.exchanges(run.id)):
+    before: list[Look] = []
+    prompts: list[str] = []
+    for exchange in store.exchanges(run.id):
         pairs.append(pair_up(exchange))
-        request, baseline, tasks = exchange.request, exchange.baseline, policy.compare
-        first.append(compare(request, baseline, exchange.candidate, extractors=tasks))
-        if exchange.repeat is not None:
-            again[at] = compare(request, baseline, exchange.repeat, extractors=tasks)
-    resolved = resolve([*first, *again.values()], embed, policy.disagreement.similarity)
-    candidates, repeats = resolved[: len(first)], dict(zip(again, resolved[len(first) :], strict=True))
-    return [_item(pair, candidates[at], repeats.get(at)) for at, pair in enumerate(pairs)]
+        before.append(_look(exchange, policy.compare))
+        prompts.append(_prompt(exchange, before[-1]) if second else "")
+    after = decide(before, embed, policy.disagreement.similarity)
+    if second is not None:
+        after = second(before, after, prompts)
+    return [_item(pair, *look) for pair, look in zip(pairs, after, strict=True)]
+
+
+def _look(exchange: Exchange, extractors: Sequence[Extractor]) -> Look:
+    """What rules say of the candidate's answer, and of the baseline's second one where there is one."""
+    request, baseline, repeat = exchange.request, exchange.baseline, exchange.repeat
+    first = compare(request, baseline, exchange.candidate, extractors=extractors)
+    if repeat is None:
+        return first, None
+    return first, compare(request, baseline, repeat, extractors=extractors)
+
+
+def _prompt(exchange: Exchange, look: Look) -> str:
+    """What the user said last, where similarity has to decide."""
+    if not any(one.undecided for one in look if one):
+        return ""
+    return last_message(parse_object(exchange.request.body) or {})
 
 
 def _item(pair: Pair, comparison: Comparison, repeat: Comparison | None) -> Item:
-    scored = replace(pair, differs=differs(comparison), repeat_differs=differs(repeat))
-    return Item(pair=scored, comparison=comparison, repeat=repeat)
+    return Item(pair=decided(pair, comparison, repeat), comparison=comparison, repeat=repeat)
 
 
 def stored_policy(run: Run) -> Policy:

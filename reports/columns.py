@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
@@ -10,11 +11,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from replay.exchange import Outcome
-from reports.judgement import Measured, Pair
+from reports.judgement import Measured, Pair, Traits
+from reports.labels import bits
+from reports.slicing import DIMENSIONS
 from reports.stats import Flags, Floats
 
 BREAKER = "breaker_open"
 """The reason of a copy that was withheld because the candidate had just failed several times in a row."""
+
+RATES = ("repetition", "truncation", "refusal", "tool_calls", "valid_json")
+"""What of an answer's traits is yes or no."""
+LANGUAGE = "language:"
+"""Before the name of a language: the answer is in it."""
+MOST_VALUES = 8
+"""Values of a dimension that are looked at one by one, and languages of answers; the most frequent."""
+OTHER = "all others"
 
 _CODE = {outcome: code for code, outcome in enumerate(Outcome)}
 _FAILED: Flags = np.array([outcome.failed for outcome in Outcome])
@@ -33,6 +44,10 @@ class Answers:
     ttft: Floats
     cached: Floats
     """Share of the prompt's tokens that came out of the server's prefix cache; NaN where it does not say."""
+    characters: Floats
+    tokens: Floats
+    traits: NDArray[np.int8]
+    """A column for each of ``Columns.traits``: 1 yes, 0 no, -1 not known."""
 
     @property
     def failed(self) -> Flags:
@@ -71,21 +86,36 @@ class Columns:
     differs: NDArray[np.int8]
     """1 yes, 0 no, -1 not scored."""
     repeat_differs: NDArray[np.int8]
+    differs_by: NDArray[np.int32]
+    """The labels of the difference, a bit each (see ``reports.labels``); 0 without one."""
+    repeat_differs_by: NDArray[np.int32]
+    traits: tuple[str, ...]
+    """Names of the columns of each arm's ``traits``."""
+    slices: NDArray[np.int32]
+    """A column for each of ``dimensions``: an index into its values, -1 where it is not known."""
+    dimensions: tuple[tuple[str, tuple[str, ...]], ...]
+    """Each dimension with its values."""
 
     def __len__(self) -> int:
         return int(self.at.size)
 
     def take(self, where: NDArray[Any]) -> Columns:
         """The rows at ``where``: a mask or indices."""
+        if where.dtype == np.bool_:
+            if where.all():
+                return self
+            where = np.flatnonzero(where)
         return Columns(**_cut(self, where))
 
 
 def _cut(table: Columns | Answers, where: NDArray[Any]) -> dict[str, Any]:
-    parts = {field.name: getattr(table, field.name) for field in fields(table)}
-    return {
-        name: Answers(**_cut(part, where)) if isinstance(part, Answers) else part[where]
-        for name, part in parts.items()
-    }
+    return {field.name: _part(getattr(table, field.name), where) for field in fields(table)}
+
+
+def _part(part: Any, where: NDArray[Any]) -> Any:
+    if isinstance(part, tuple):
+        return part
+    return Answers(**_cut(part, where)) if isinstance(part, Answers) else part[where]
 
 
 _NONE = Measured(outcome=Outcome.NOT_SENT)
@@ -94,23 +124,31 @@ _NONE = Measured(outcome=Outcome.NOT_SENT)
 def columns(pairs: Sequence[Pair]) -> Columns:
     """The columns of ``pairs``. Raises ValueError for a time or latency that is NaN, infinite or negative."""
     pairs = sorted(pairs, key=lambda pair: (pair.at, pair.id))
-    repeats = [pair.repeat for pair in pairs]
+    repeats = [pair.repeat or _NONE for pair in pairs]
+    baselines, candidates = [pair.baseline for pair in pairs], [pair.candidate for pair in pairs]
+    languages = _languages(baselines, candidates)
+    dimensions, slices = _slices(pairs)
     return Columns(
         position=np.arange(len(pairs)),
         at=_numbers([pair.at for pair in pairs], "at", pairs),
-        baseline=_answers([pair.baseline for pair in pairs], "baseline", pairs),
-        candidate=_answers([pair.candidate for pair in pairs], "candidate", pairs),
-        repeat=_answers([repeat or _NONE for repeat in repeats], "baseline repeat", pairs),
-        repeated=_flags([repeat is not None and not repeat.outcome.missing for repeat in repeats]),
+        baseline=_answers(baselines, languages, "baseline", pairs),
+        candidate=_answers(candidates, languages, "candidate", pairs),
+        repeat=_answers(repeats, languages, "baseline repeat", pairs),
+        repeated=_flags([not repeat.outcome.missing for repeat in repeats]),
         session=_sessions(pairs),
         streamed=_flags([pair.streamed for pair in pairs]),
         comparable=_flags([pair.not_comparable is None for pair in pairs]),
-        differs=_labels([pair.differs for pair in pairs]),
-        repeat_differs=_labels([pair.repeat_differs for pair in pairs]),
+        differs=_known([pair.differs for pair in pairs]),
+        repeat_differs=_known([pair.repeat_differs for pair in pairs]),
+        differs_by=_bits([pair.differs_by for pair in pairs]),
+        repeat_differs_by=_bits([pair.repeat_differs_by for pair in pairs]),
+        traits=(*RATES, *(f"{LANGUAGE}{name}" for name in languages)),
+        slices=slices,
+        dimensions=dimensions,
     )
 
 
-def _answers(arm: list[Measured], name: str, pairs: Sequence[Pair]) -> Answers:
+def _answers(arm: list[Measured], languages: tuple[str, ...], name: str, pairs: Sequence[Pair]) -> Answers:
     return Answers(
         outcome=np.array([_CODE[one.outcome] for one in arm], dtype=np.int8),
         withheld=_flags([one.outcome.missing and one.reason == BREAKER for one in arm]),
@@ -118,19 +156,74 @@ def _answers(arm: list[Measured], name: str, pairs: Sequence[Pair]) -> Answers:
         e2e=_numbers([one.e2e_s for one in arm], f"{name}.e2e_s", pairs),
         ttft=_numbers([one.ttft_s for one in arm], f"{name}.ttft_s", pairs),
         cached=_numbers([one.cached for one in arm], f"{name}.cached", pairs),
+        characters=_numbers(
+            [one.traits.characters if one.traits else None for one in arm], f"{name}.characters", pairs
+        ),
+        tokens=_numbers([one.output_tokens for one in arm], f"{name}.output_tokens", pairs),
+        traits=_traits([one.traits for one in arm], languages),
     )
+
+
+def _traits(arm: list[Traits | None], languages: tuple[str, ...]) -> NDArray[np.int8]:
+    """Few answers are unlike all others in this: each kind is looked at once."""
+    kinds: dict[tuple[Any, ...] | None, int] = {None: 0}
+    place = [kinds.setdefault(_kind(one), len(kinds)) for one in arm]
+    rows = [[-1] * (len(RATES) + len(languages)) if kind is None else _row(kind, languages) for kind in kinds]
+    return np.array(rows, dtype=np.int8)[place]
+
+
+def _kind(one: Traits | None) -> tuple[Any, ...] | None:
+    if one is None:
+        return None
+    return (one.repetitive, one.truncated, one.refuses, one.calls_tools, one.valid_json, one.language)
+
+
+def _row(kind: tuple[Any, ...], languages: tuple[str, ...]) -> list[int]:
+    *rates, language = kind
+    spoken = [None if language is None else language == one for one in languages]
+    return [-1 if rate is None else int(rate) for rate in (*rates, *spoken)]
+
+
+def _languages(*arms: list[Measured]) -> tuple[str, ...]:
+    """The languages that most answers are in, the most frequent first."""
+    counts = Counter(one.traits.language for arm in arms for one in arm if one.traits and one.traits.language)
+    return tuple(sorted(counts, key=lambda name: (-counts[name], name))[:MOST_VALUES])
+
+
+def _slices(
+    pairs: Sequence[Pair],
+) -> tuple[tuple[tuple[str, tuple[str, ...]], ...], NDArray[np.int32]]:
+    """The dimensions with their most frequent values, and each pair's place; rarer values together are ``OTHER``."""
+    names = {name for pair in pairs for name in pair.labels}
+    order = [*(name for name in DIMENSIONS if name in names), *sorted(names - set(DIMENSIONS))]
+    coded = [_coded([pair.labels.get(name) for pair in pairs]) for name in order]
+    places = np.array([codes for _, codes in coded], dtype=np.int32).reshape(len(order), len(pairs))
+    dimensions = tuple((name, values) for name, (values, _) in zip(order, coded, strict=True))
+    return dimensions, np.ascontiguousarray(places.T)
+
+
+def _coded(column: list[str | None]) -> tuple[tuple[str, ...], NDArray[np.int64]]:
+    seen: dict[str | None, int] = {None: 0}
+    first = np.array([seen.setdefault(value, len(seen)) for value in column], dtype=np.int64)
+    counts = np.bincount(first, minlength=len(seen))
+    found = sorted((value for value in seen if value is not None), key=lambda one: (-counts[seen[one]], one))
+    kept = found[:MOST_VALUES]
+    place = np.full(len(seen), MOST_VALUES)
+    place[[0, *(seen[value] for value in kept)]] = np.arange(-1, len(kept))
+    return (*kept, OTHER) if len(found) > MOST_VALUES else tuple(kept), place[first]
 
 
 def _numbers(values: Sequence[float | None], what: str, pairs: Sequence[Pair]) -> Floats:
     """``None`` becomes NaN; a NaN that was given is refused, or it would pass every comparison in silence."""
-    column = np.array([0.0 if value is None else value for value in values], dtype=np.float64)
-    bad = ~np.isfinite(column) | (column < 0)
+    column = np.array(values, dtype=np.float64)
+    unknown = np.isnan(column)
+    bad = np.isinf(column) | (column < 0)
+    bad[[at for at in np.flatnonzero(unknown).tolist() if values[at] is not None]] = True
     if bad.any():
         first = int(np.flatnonzero(bad)[0])
         raise ValueError(
             f"pair {pairs[first].id!r}: {what} is {values[first]!r}; it must be finite and not negative"
         )
-    column[_flags([value is None for value in values])] = np.nan
     return column
 
 
@@ -147,5 +240,10 @@ def _flags(values: list[bool]) -> Flags:
     return np.array(values, dtype=np.bool_)
 
 
-def _labels(values: list[bool | None]) -> NDArray[np.int8]:
+def _bits(values: list[tuple[str, ...]]) -> NDArray[np.int32]:
+    known = {names: bits(names) for names in set(values)}
+    return np.array([known[names] for names in values], dtype=np.int32)
+
+
+def _known(values: list[bool | None]) -> NDArray[np.int8]:
     return np.array([-1 if value is None else int(value) for value in values], dtype=np.int8)

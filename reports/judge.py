@@ -10,10 +10,12 @@ from reports.columns import Columns, columns
 from reports.fitness import unfit
 from reports.judgement import Check, Judgement, Pair, RuleResult, Verdict
 from reports.ledger import Ledger, sort_out
-from reports.noise import floor
+from reports.noise import as_candidate, floor, labels
 from reports.policy import Policy
+from reports.quality import quality
 from reports.reading import Frame, Reading, Unread, e2e, ttft, window, yardstick
 from reports.rules import RULES
+from reports.slices import slices
 from reports.validity import Facts, checks, halt
 from reports.weighing import Scale, harmful, scale, weigh
 
@@ -56,7 +58,8 @@ def judge_columns(
     evidence, frame = ledger.evidence, _frame(ledger, policy)
     measure = scale(policy, pairs=len(evidence), span_s=_span(evidence))
     readings = _readings(evidence, frame, unfit(evidence, counters or {}))
-    floors = {rule.name: floor(rule, evidence, frame) for rule in RULES}
+    repeats = as_candidate(evidence)
+    floors = {rule.name: floor(rule, repeats, frame) for rule in RULES}
     biased = tuple(name for name, noise in floors.items() if harmful(noise, measure))
     rules = tuple(
         weigh(
@@ -84,6 +87,9 @@ def judge_columns(
         ),
         ledger=ledger.counts,
         span_s=_span(table),
+        labels=labels(evidence, policy, measure),
+        quality=quality(evidence, measure),
+        slices=slices(evidence, readings, measure),
         method=_method(measure),
     )
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from replay.exchange import Outcome
+from reports.advisory import Drift, Label, Slices
 
 
 class Verdict(StrEnum):
@@ -41,6 +42,24 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Traits:
+    """What one answer is like by itself, without another to compare it with."""
+
+    characters: int
+    """Of what the user reads."""
+    repetitive: bool
+    """It says one thing for ever."""
+    truncated: bool
+    """It was cut off at its token limit."""
+    refuses: bool
+    calls_tools: bool
+    valid_json: bool | None
+    """It is the JSON that was asked for; ``None`` when none was."""
+    language: str | None
+    """``None`` when it cannot be told."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
     """The numbers of one observation that rules are made of; ``None`` where it did not happen."""
 
@@ -56,6 +75,8 @@ class Measured:
     attempts: int = 1
     reason: str = ""
     """Why it was not sent, dropped or failed; ``breaker_open`` counts towards an outage of the candidate."""
+    traits: Traits | None = None
+    """``None`` without an answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,11 +92,15 @@ class Pair:
     differs: bool | None = None
     """Candidate's answer would serve a user differently; ``None``: not scored."""
     repeat_differs: bool | None = None
+    differs_by: tuple[str, ...] = ()
+    """The comparators that say so; empty where it is not known which."""
+    repeat_differs_by: tuple[str, ...] = ()
     not_comparable: str | None = None
     """Why the answers cannot be compared at all (redacted copy, stateful request …)."""
     session: str | None = None
     streamed: bool = False
     labels: dict[str, str] = field(default_factory=dict)
+    """What kind of request it is, by dimension: route, model, language … (see ``slicing``); unknown ones are absent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,3 +161,6 @@ class Judgement:
     """Where every dispatched request went; the parts sum to ``dispatched``."""
     span_s: float
     method: str = ""
+    labels: tuple[Label, ...] = ()
+    quality: tuple[Drift, ...] = ()
+    slices: Slices = field(default_factory=Slices)

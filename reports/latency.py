@@ -36,6 +36,7 @@ def slow_share(columns: Columns, frame: Frame) -> Reading | Unread:
     signs, cautious = (slow & (base <= threshold))[kept].astype(np.int8), slow[known].astype(np.int8)
     return Reading(
         at=columns.at[kept],
+        position=columns.position[kept],
         signs=signs,
         cautious=cautious,
         delivered=int((known & columns.candidate.answered).sum()),
@@ -87,19 +88,18 @@ def median(
         columns = columns.take(columns.streamed) if streamed else columns
         base, candidate, known = _latencies(columns, latency)
         kept = known & ~(np.isinf(base) & np.isinf(candidate))
-        answered, missing = columns.candidate.answered[kept], int((~known).sum())
+        missing = int((~known).sum())
         return _differences(
-            columns.at[kept], base[kept], candidate[kept], answered, missing, rule, frame.policy.alpha
+            columns.take(kept), base[kept], candidate[kept], missing, rule, frame.policy.alpha
         )
 
     return read
 
 
 def _differences(
-    at: Floats,
+    columns: Columns,
     base: Floats,
     candidate: Floats,
-    answered: Flags,
     missing: int,
     rule: LatencyRule,
     alpha: float,
@@ -112,10 +112,11 @@ def _differences(
     signs, shown = np.sign(excess).astype(np.int8), excess + margin
     low, high = median_interval(shown, alpha)
     return Reading(
-        at=at,
+        at=columns.at,
+        position=columns.position,
         signs=signs,
         cautious=signs,
-        delivered=int(answered.sum()),
+        delivered=int(columns.candidate.answered.sum()),
         missing=missing,
         bar=0.0,
         margin=margin,
@@ -191,6 +192,7 @@ def _exceedances(columns: Columns, known: Flags, kept: Flags, tail: _Tail, alpha
     shift = _equal_shift(excess, base_slow)
     return Reading(
         at=columns.at[kept],
+        position=columns.position[kept],
         signs=signs[kept],
         cautious=signs[known],
         delivered=int((known & columns.candidate.answered).sum()),

@@ -19,6 +19,8 @@ class Ledger:
     columns: Columns
     places: dict[str, Flags]
     """Disjoint masks that cover everything."""
+    evidence: Columns
+    """The pairs that rules read: scored ones, and those that are missing for no fault of the client."""
 
     def count(self, *places: str) -> int:
         """How many pairs are in ``places``."""
@@ -29,11 +31,6 @@ class Ledger:
         """Pairs by place, and ``dispatched``, their sum."""
         counts = {place: int(mask.sum()) for place, mask in self.places.items()}
         return {"dispatched": sum(counts.values()), **counts}
-
-    @property
-    def evidence(self) -> Columns:
-        """The pairs that rules read: scored ones, and those that are missing for no fault of the client."""
-        return self.columns.take(np.logical_or.reduce([self.places[place] for place in EVIDENCE]))
 
     @property
     def span_s(self) -> float:
@@ -72,7 +69,8 @@ def sort_out(columns: Columns, policy: Policy, *, now: float, final: bool, timeo
     for place, claimed in claims.items():
         places[place] = claimed & free
         free = free & ~claimed
-    return Ledger(columns=columns, places=places)
+    counting = np.logical_or.reduce([places[place] for place in EVIDENCE])
+    return Ledger(columns=columns, places=places, evidence=columns.take(counting))
 
 
 def _warming_up(columns: Columns, warmup: float) -> Flags:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
-from typing import Protocol
+from typing import Any, Protocol
 
 import orjson
 
-from replay.exchange import Exchange, Observation, Outcome, Request
-from reports.judgement import Measured, Pair, Severity
+from replay.exchange import Choice, Exchange, Observation, Outcome, Request
+from reports.compare.asked import Asked, contract
+from reports.judgement import Finding, Measured, Pair, Severity, Traits
+from reports.slicing import labels
+from reports.traits import traits_of
 
 NOT_COMPARABLE = "not_comparable"
 """A reason that starts with this word marks a pair whose answers say nothing about each other."""
@@ -26,9 +31,13 @@ class Compared(Protocol):
     def scored(self) -> bool:
         """Whether every comparator that was needed could say something."""
 
+    @property
+    def findings(self) -> Sequence[Finding]:
+        """What every comparator said."""
 
-def measure(observation: Observation | None) -> Measured | None:
-    """The numbers of one observation; ``None`` when there was none."""
+
+def measure(observation: Observation | None, traits: Traits | None = None) -> Measured | None:
+    """The numbers of one observation, whose answer has these ``traits``; ``None`` when there was none."""
     if observation is None:
         return None
     timing, failure = observation.timing, observation.failure
@@ -42,6 +51,7 @@ def measure(observation: Observation | None) -> Measured | None:
         cached=_cached(observation),
         attempts=observation.attempts,
         reason=observation.reason,
+        traits=traits,
     )
 
 
@@ -59,24 +69,55 @@ def differs(comparison: Compared | None) -> bool | None:
     return comparison.severity is Severity.BLOCK
 
 
+def blamed(comparison: Compared | None) -> tuple[str, ...]:
+    """The comparators that call the answers different, in order of name."""
+    found = comparison.findings if comparison is not None and differs(comparison) else ()
+    return tuple(sorted({one.comparator for one in found if one.severity is Severity.BLOCK}))
+
+
 def pair_up(exchange: Exchange, comparison: Compared | None = None, repeat: Compared | None = None) -> Pair:
     """The pair of an exchange; ``comparison`` is candidate against baseline, ``repeat`` the baseline against itself.
 
     An arm that was not observed is NOT_SENT: a request counts from the moment it is dispatched.
     """
     request = exchange.request
-    return Pair(
+    body = _body(request)
+    asked = contract(body)
+    old, new, again = _traits(asked, exchange.baseline, exchange.candidate, exchange.repeat)
+    pair = Pair(
         id=request.id,
         at=request.at,
-        baseline=measure(exchange.baseline) or _UNSENT,
-        candidate=measure(exchange.candidate) or _UNSENT,
-        repeat=measure(exchange.repeat),
-        differs=differs(comparison),
-        repeat_differs=differs(repeat),
+        baseline=measure(exchange.baseline, old) or _UNSENT,
+        candidate=measure(exchange.candidate, new) or _UNSENT,
+        repeat=measure(exchange.repeat, again),
         not_comparable=_not_comparable(exchange.candidate),
         session=request.conversation,
-        streamed=_streamed(exchange),
-        labels={"path": request.path.partition("?")[0]},
+        streamed=_streamed(exchange, asked),
+        labels=labels(request.path, body),
+    )
+    return decided(pair, comparison, repeat)
+
+
+def _traits(asked: Asked, *arms: Observation | None) -> list[Traits | None]:
+    """The traits of each arm's answer. Most answers are the same as the baseline's; these are looked at once."""
+    found: list[Traits | None] = []
+    looked: dict[tuple[Choice, ...], Traits | None] = {}
+    for arm in arms:
+        choices = arm.answer.choices if arm and arm.answer else ()
+        if choices not in looked:
+            looked[choices] = traits_of(asked, choices)
+        found.append(looked[choices])
+    return found
+
+
+def decided(pair: Pair, comparison: Compared | None, repeat: Compared | None) -> Pair:
+    """The pair with what its two comparisons say, once they are made."""
+    return replace(
+        pair,
+        differs=differs(comparison),
+        repeat_differs=differs(repeat),
+        differs_by=blamed(comparison),
+        repeat_differs_by=blamed(repeat),
     )
 
 
@@ -85,20 +126,18 @@ def _not_comparable(candidate: Observation | None) -> str | None:
     return reason if reason.startswith(NOT_COMPARABLE) else None
 
 
-def _streamed(exchange: Exchange) -> bool:
+def _streamed(exchange: Exchange, asked: Asked) -> bool:
     """Whether the client asked for a stream; where the body is no longer kept, whether an answer came as one."""
-    asked = _asks_for_stream(exchange.request)
-    if asked is not None:
-        return asked
+    if asked.stream is not None:
+        return asked.stream
     return any(map(_is_event_stream, (exchange.baseline, exchange.candidate)))
 
 
-def _asks_for_stream(request: Request) -> bool | None:
+def _body(request: Request) -> Any:
     try:
-        body = orjson.loads(request.body)
+        return orjson.loads(request.body)
     except orjson.JSONDecodeError:
         return None
-    return body.get("stream") is True if isinstance(body, dict) else None
 
 
 def _is_event_stream(observation: Observation | None) -> bool:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from replay.exchange import Outcome
 from reports.columns import Answers, Columns
 from reports.policy import Policy
-from reports.stats import Flags, Floats, Signs
+from reports.stats import Flags, Floats, Signs, count_signs, share_interval
 
 Latency = Callable[[Answers], Floats]
 """Which latency of an arm a rule reads: ``e2e`` or ``ttft``."""
@@ -45,6 +45,8 @@ class Reading:
     """What one rule sees: signs with their times, and the same in the unit that people read."""
 
     at: Floats
+    position: NDArray[np.int64]
+    """Of the pair behind each sign, in the run."""
     signs: Signs
     """For ROLLBACK, and for the estimate."""
     cautious: Signs
@@ -61,6 +63,10 @@ class Reading:
     high: float
     baseline: float | None = None
     candidate: float | None = None
+    note: str = ""
+    """What a reader has to know of how it was read."""
+    finer: Reading | None = None
+    """The same with all labels, where some are too noisy to decide by: harm in it keeps GO away."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,3 +129,26 @@ def signs_of(worse: Flags, better: Flags) -> Signs:
 def mean(flags: Flags) -> float | None:
     """The share that is true; ``None`` of nothing."""
     return float(flags.mean()) if flags.size else None
+
+
+def share_reading(
+    known: Columns, base: Flags, candidate: Flags, *, missing: int, margin: float, alpha: float
+) -> Reading:
+    """The reading of something that happens to an arm or not: sign = 1{candidate} - 1{baseline}."""
+    signs = signs_of(candidate, base)
+    low, high = share_interval(*count_signs(signs), alpha)
+    return Reading(
+        at=known.at,
+        position=known.position,
+        signs=signs,
+        cautious=signs,
+        delivered=int(known.candidate.answered.sum()),
+        missing=missing,
+        bar=margin,
+        margin=margin,
+        estimate=float(signs.mean()) if signs.size else None,
+        low=low,
+        high=high,
+        baseline=mean(base),
+        candidate=mean(candidate),
+    )

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
-
 from replay.exchange import Outcome
 from reports.columns import Answers, Columns
+from reports.disagreement import read_disagreement
 from reports.latency import median, p95, slow_share
 from reports.policy import DisagreementRule, LatencyRule, LimitRule, Policy, ShareRule
-from reports.reading import Frame, Reading, Unread, e2e, mean, signs_of, ttft
-from reports.stats import Flags, count_signs, share_interval
+from reports.reading import Frame, Reading, Unread, e2e, share_reading, ttft
+from reports.stats import Flags
 
 Promise = ShareRule | LimitRule | LatencyRule | DisagreementRule
 
@@ -42,54 +41,11 @@ def _failing(
         known = columns.take(~columns.baseline.missing & ~columns.candidate.missing)
         base, candidate = count(known.baseline), count(known.candidate)
         margin = promise(frame.policy).margin
-        return _share_reading(
+        return share_reading(
             known, base, candidate, missing=len(columns) - len(known), margin=margin, alpha=frame.policy.alpha
         )
 
     return read
-
-
-def _share_reading(
-    known: Columns, base: Flags, candidate: Flags, *, missing: int, margin: float, alpha: float
-) -> Reading:
-    signs = signs_of(candidate, base)
-    low, high = share_interval(*count_signs(signs), alpha)
-    return Reading(
-        at=known.at,
-        signs=signs,
-        cautious=signs,
-        delivered=int(known.candidate.answered.sum()),
-        missing=missing,
-        bar=margin,
-        margin=margin,
-        estimate=float(signs.mean()) if signs.size else None,
-        low=low,
-        high=high,
-        baseline=mean(base),
-        candidate=mean(candidate),
-    )
-
-
-def _read_disagreement(columns: Columns, frame: Frame) -> Reading | Unread:
-    """Sign = 1{candidate differs} - 1{baseline repeat differs}, over pairs with a repeat whose baseline answered.
-
-    An arm that failed where the baseline answered serves the user differently.
-    """
-    margin = frame.policy.disagreement.margin
-    if not columns.repeated.any():
-        return Unread(reason="no baseline repeats: the noise floor is unknown", margin=margin)
-    columns = columns.take(columns.repeated & columns.comparable & columns.baseline.answered)
-    differs = np.where(columns.candidate.failed, 1, columns.differs)
-    noise = np.where(columns.repeat.failed, 1, columns.repeat_differs)
-    known = (differs >= 0) & (noise >= 0) & ~columns.candidate.missing
-    return _share_reading(
-        columns.take(known),
-        noise[known] == 1,
-        differs[known] == 1,
-        missing=int((~known).sum()),
-        margin=margin,
-        alpha=frame.policy.alpha,
-    )
 
 
 _SHARE = "signed-count confidence sequence of paired differences, each bound {bound} at every look"
@@ -115,7 +71,7 @@ RULES: tuple[Rule, ...] = (
         name="disagreement",
         title="disagreement above the noise floor",
         unit="share",
-        read=_read_disagreement,
+        read=read_disagreement,
         method=_SHARE,
     ),
     Rule(

@@ -143,6 +143,8 @@ def log_evidences_over_time(
     counts: NDArray[np.int64], period: NDArray[np.int64], margin: float, *, trim: int
 ) -> Floats:
     """``log_evidence_over_time`` of several series at once: (series, block, sign) counts, and the period of each block."""
+    if not period.size:
+        return np.zeros(len(counts))
     gains = counts.astype(np.float64) @ np.stack(_log_factors(margin))
     total = np.zeros((len(counts), _SHARES_OF_BET.size))
     largest = np.zeros((len(counts), trim, _SHARES_OF_BET.size))
@@ -154,7 +156,7 @@ def log_evidences_over_time(
         largest = _largest(np.concatenate([largest, np.maximum(part, 0)], axis=1), trim)
         weight = _log_start_weight(int(period[first]))
         started.append(weight + _log_sums_exp(_LOG_WEIGHTS + total - largest.sum(axis=1)))
-    return _log_sums_exp(np.stack(started, axis=1)) if started else np.zeros(len(counts))
+    return _log_sums_exp(np.stack(started, axis=1))
 
 
 def _log_sums_exp(terms: Floats) -> Floats:

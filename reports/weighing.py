@@ -76,7 +76,19 @@ def weigh(
     if result.verdict is not Verdict.HOLD and harmful(noise, scale):
         reason = "the baseline's own repeat breaks this rule: the measurement is biased and says nothing"
         return replace(result, verdict=Verdict.HOLD, reason=reason)
-    return result
+    if result.verdict is Verdict.GO and (harm := _finer_harm(rule, read.finer, scale)):
+        result = replace(result, verdict=Verdict.HOLD, reason=harm)
+    return replace(result, reason=f"{result.reason}; {read.note}") if read.note else result
+
+
+def _finer_harm(rule: Rule, finer: Reading | None, scale: Scale) -> str | None:
+    """What the labels that are too noisy to decide by say of harm; ``None`` when they show none."""
+    if finer is None or not (finer.low > finer.margin or harmful(finer, scale)):
+        return None
+    return (
+        f"below the margin by the labels that are read, but {show(finer.estimate, rule.unit)}, at least "
+        f"{show(finer.low, rule.unit)}, by all of them"
+    )
 
 
 def _unread(rule: Rule, read: Unread, *, required: bool) -> RuleResult:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
+import operator
 import re
 import zlib
 from collections import Counter
 from collections.abc import Iterator
+from itertools import pairwise
 
 from replay.exchange import Answer, Choice, Observation, Oddity
 from reports.catalogue import entry
@@ -17,6 +18,7 @@ from reports.judgement import Finding, Severity
 
 _LONGEST_RUN = 40
 """Times that one letter or mark of exclamation may stand in a row; rules, banners and numbers may be longer."""
+_RUN = re.compile(rf"(.)\1{{{_LONGEST_RUN - 1},}}", re.DOTALL)
 _HELD_BACK_S = 0.5
 _LOOKED_AT = 100_000
 """Characters of a text that are looked through for repetition."""
@@ -118,18 +120,26 @@ def degenerate(choice: Choice) -> bool:
     """Whether a text says one thing for ever: a character, a word, or a phrase. Rules of dashes and the like do not count."""
     text = choice.text[:_LOOKED_AT]
     words = text.split()
-    spoken = sum(any(map(str.isalpha, word)) for word in words)
-    # "12 crates + 18 crates" counts something; only neighbours repeat each other.
-    again = sum(a == b and any(map(str.isalpha, a)) for a, b in itertools.pairwise(words))
-    if spoken >= 8 and again >= 3 and again / spoken >= 0.25:
-        return True
-    for match in re.finditer(r"(.)\1{%d,}" % (_LONGEST_RUN - 1), text, re.DOTALL):  # noqa: UP031 - braces
-        if match[1].isalpha() or match[1] in "!?\ufffd":
+    # "12 crates + 18 crates" counts something; only neighbours repeat each other, and few texts have any that do.
+    if sum(map(operator.eq, words, words[1:])) >= 3:
+        again = sum(a == b and any(map(str.isalpha, a)) for a, b in pairwise(words))
+        spoken = sum(any(map(str.isalpha, word)) for word in words)
+        if spoken >= 8 and again >= 3 and again / spoken >= 0.25:
             return True
+    if any(match[1].isalpha() or match[1] in "!?\ufffd" for match in _runs(text)):
+        return True
     if choice.finish_reason not in ("length", "repetition") or len(text) < 400:
         return False
     tail = text[-2_000:].encode("utf-8", "replace")
     return len(zlib.compress(tail, 6)) < len(tail) / 12
+
+
+def _runs(text: str) -> Iterator[re.Match[str]]:
+    """Where one character stands ``_LONGEST_RUN`` times in a row or more."""
+    half = _LONGEST_RUN // 2
+    # A run that long fills one of these parts; most texts have none and need no closer look.
+    if any(text[at : at + half] == text[at] * half for at in range(0, len(text), half)):
+        yield from _RUN.finditer(text)
 
 
 def _between(asked: Asked, baseline: Observation, candidate: Observation) -> Iterator[Finding]:

@@ -25,7 +25,7 @@ from reports.compare import compare, resolve
 from reports.document import Document, RunFacts, build, iso
 from reports.judge import judge
 from reports.judgement import Pair
-from reports.pairing import differs, pair_up
+from reports.pairing import pair_up
 from reports.policy import Policy
 from reports.shown import Item, show, worst_first
 from tests.reports.made import REHEARSAL, START
@@ -101,7 +101,7 @@ def item(one: Exchange) -> Item:
     made = [compare(one.request, one.baseline, arm) for arm in (one.candidate, one.repeat)]
     first, again = resolve(made, None, 0.85)
     found = again if one.repeat else None
-    pair = replace(pair_up(one), differs=differs(first), repeat_differs=differs(found))
+    pair = pair_up(one, first, found)
     return Item(pair=pair, comparison=first, repeat=found)
 
 

@@ -50,7 +50,8 @@ def test_values_are_those_of_the_pairs() -> None:
     assert frame["severity"].tolist() == ["EQUAL", "BLOCK", "BLOCK"]
     assert frame["differs"].tolist() == [False, True, ITEMS[2].pair.differs]
     assert frame["baseline_e2e_s"].tolist() == [one.pair.baseline.e2e_s for one in ITEMS]
-    assert frame["label_path"].nunique() == 1
+    for name in ITEMS[0].pair.labels:
+        assert frame[f"label_{name}"].tolist() == [one.pair.labels[name] for one in ITEMS]
 
 
 def test_findings_join_their_pairs() -> None:
@@ -64,15 +65,15 @@ def test_pairs_from_anywhere_have_findings_too() -> None:
 
 
 def test_texts_that_no_column_takes_are_made_to_fit() -> None:
-    odd = replace(ITEMS[0], pair=replace(ITEMS[0].pair, session="\ud800", labels={"path": "/\udfff"}))
+    odd = replace(ITEMS[0], pair=replace(ITEMS[0].pair, session="\ud800", labels={"place": "/\udfff"}))
     frame = pairs([odd])
-    assert frame["session"][0] == "?" and frame["label_path"][0] == "/?"
+    assert frame["session"][0] == "?" and frame["label_place"][0] == "/?"
 
 
 def test_a_label_that_a_pair_lacks_is_na() -> None:
-    other = replace(ITEMS[0], pair=replace(ITEMS[0].pair, labels={"model": "m"}))
+    other = replace(ITEMS[0], pair=replace(ITEMS[0].pair, labels={"odd": "m"}))
     frame = pairs([ITEMS[0], other])
-    assert frame["label_model"][1] == "m" and frame["label_model"].isna().tolist() == [True, False]
+    assert frame["label_odd"][1] == "m" and frame["label_odd"].isna().tolist() == [True, False]
 
 
 @pytest.mark.parametrize("name", list(PAIRS))

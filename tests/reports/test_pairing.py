@@ -16,7 +16,7 @@ from replay.exchange import (
     Timing,
     Usage,
 )
-from reports.judgement import Severity
+from reports.judgement import Finding, Severity
 from reports.pairing import differs, measure, pair_up
 
 REQUEST = Request(
@@ -47,6 +47,7 @@ CANDIDATE = replace(BASELINE, arm=Arm.CANDIDATE, earlier=(REFUSED,), timing=Timi
 class Compared:
     severity: Severity
     scored: bool = True
+    findings: tuple[Finding, ...] = ()
 
 
 def test_measuring_keeps_what_rules_are_made_of():
@@ -79,7 +80,13 @@ def test_arms_are_not_swapped():
 def test_the_request_gives_time_session_stream_and_path():
     pair = pair_up(Exchange(request=REQUEST, baseline=BASELINE, candidate=CANDIDATE))
     assert (pair.id, pair.at, pair.session, pair.streamed) == ("r1", REQUEST.at, "c1", True)
-    assert pair.labels == {"path": "/v1/chat/completions"}
+    assert pair.labels == {
+        "route": "/v1/chat/completions",
+        "model": "harbor-7b",
+        "streamed": "yes",
+        "tools": "none",
+        "temperature": "not set",
+    }
 
 
 @pytest.mark.parametrize("arm", ["baseline", "candidate"])
