@@ -27,7 +27,8 @@ class Frames(NamedTuple):
 def frames(store: str = "sqlite:///migrate.db", run: str | None = None) -> Frames:
     """The pairs and findings of a run, compared as its report compares them; the latest run when none is named.
 
-    Vectors are kept in the store, as by a report; without the extra ``embeddings`` what needs them is not scored. Raises
+    Vectors are kept in the store, as by a report; without the extra ``embeddings`` what needs them is not scored. No judge
+    model is asked. Raises
     StoreError when the store or run is not there, ConfigError when the run's policy cannot be read, MigrateError without
     the extra ``pandas``.
     """

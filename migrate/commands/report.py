@@ -15,7 +15,7 @@ from rich.progress import Progress
 from migrate.config import Config, load
 from migrate.embedder import DEFAULT_MODEL
 from migrate.errors import ConfigError, StoreError
-from migrate.report import embedder
+from migrate.report import embedder, second_opinion, stored_judge
 from migrate.report import report as make_report
 from migrate.store import Run, Store
 from reports.document import Document
@@ -112,12 +112,15 @@ def _document(
     ):
         run = _chosen(store, run_id)
         task = progress.add_task("comparing answers", total=None)
-        embed, notes = embedder(
-            store,
-            _model(config if explicit else None, run),
-            lambda what, done, total: progress.update(task, description=what, completed=done, total=total),
+
+        def tell(what: str, done: int, total: int) -> None:
+            progress.update(task, description=what, completed=done, total=total)
+
+        embed, notes = embedder(store, _model(config if explicit else None, run), tell)
+        second = second_opinion(store, config.judge if config and explicit else stored_judge(run), tell)
+        return make_report(
+            store, run, policy=policy, now=time.time(), embed=embed, second=second, notes=notes
         )
-        return make_report(store, run, policy=policy, now=time.time(), embed=embed, notes=notes)
 
 
 def _opened(url: str) -> Store:
