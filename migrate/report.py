@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 
 from pydantic import ValidationError
 
@@ -21,7 +20,7 @@ from reports.compare.texts import Look, decide
 from reports.document import Document, RunFacts, build, iso
 from reports.judge import judge
 from reports.judgement import Judgement, Pair
-from reports.pairing import differs, pair_up
+from reports.pairing import decided, pair_up
 from reports.policy import Extractor, Policy
 from reports.shown import Item, show, worst_first
 
@@ -149,8 +148,7 @@ def _prompt(exchange: Exchange, look: Look) -> str:
 
 
 def _item(pair: Pair, comparison: Comparison, repeat: Comparison | None) -> Item:
-    scored = replace(pair, differs=differs(comparison), repeat_differs=differs(repeat))
-    return Item(pair=scored, comparison=comparison, repeat=repeat)
+    return Item(pair=decided(pair, comparison, repeat), comparison=comparison, repeat=repeat)
 
 
 def stored_policy(run: Run) -> Policy:
