@@ -20,6 +20,7 @@ from urllib.parse import quote
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
+from migrate.address import shown
 from migrate.errors import StoreError
 from migrate.store import codec, schema
 from replay.exchange import JSON, Arm, Exchange, Observation, Request
@@ -303,7 +304,9 @@ class Store:
 
 
 def _begun(*, kind: str, config: JSON, policy: JSON, seed: int, at: float) -> dict[str, Any]:
-    """The row of a run that begins."""
+    """The row of a run that begins. The store's own password is not kept in it."""
+    if isinstance(store := config.get("store"), dict) and isinstance(url := store.get("url"), str):
+        config = config | {"store": store | {"url": shown(url)}}
     return {
         "id": f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime(at))}-{secrets.token_hex(2)}",
         "kind": kind,
@@ -555,8 +558,8 @@ def _shown(url: str) -> str:
     try:
         parsed = sa.make_url(url)
     except sa.exc.ArgumentError:
-        return repr(url)
-    return parsed.database or url if parsed.get_backend_name() == "sqlite" else parsed.render_as_string()
+        return repr(shown(url))
+    return parsed.database or url if parsed.get_backend_name() == "sqlite" else shown(url)
 
 
 def _words(error: sa.exc.SQLAlchemyError) -> str:
