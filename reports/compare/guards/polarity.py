@@ -8,7 +8,8 @@ approved" tells the opposite of "approved", while "not open" and "closed" share 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from reports.compare.guards.lexicon import (
@@ -28,14 +29,19 @@ from reports.compare.guards.lexicon import words as lexicon
 _TOKEN = re.compile(r"[^\W_]+(?:'[^\W_]+)?|[,;:()]|(?<=\s)-(?=\s)")
 _CUTS = frozenset(",;:()-")
 _EXCEPTIVE = lexicon("until till except without")
+_ARTICLES = lexicon("a an the some any")
 _ASKING = lexicon("why what who when where how which")
 _SUBJECTS = lexicon("i you he she it we they there this these those")
 _NEGATIONS = frozenset(["not", *DENYING])
-_NO_CONTENT = FUNCTION | _NEGATIONS | COUNTING.keys() | FOCUSING | TURNING
+_FOCUSED = "not-"
+"""Stands before what alone is denied in "not at one but at zero"."""
+_DENIALS = _NEGATIONS | TURNING
+_NO_CONTENT = FUNCTION | {_FOCUSED} | _NEGATIONS | COUNTING.keys() | FOCUSING | TURNING
 _ALIASES = tuple(
     (re.compile(pattern), f" {words} ")
     for pattern, words in (
         (r"n't\b|(?<=\bcan)not\b|(?<=\b(?:ca|wo|do|is))nt\b|(?<=\b(?:did|was|are|has|had))nt\b", "not"),
+        (r"'(?:re|ve|ll|d|m)\b|'s(?= +not\b)", "are"),
         (r"\bunless\b", "if never"),
         # An answer, which denies nothing in the sentence.
         (r"\A\W*nop?e?\b(?=\s*(?:[,.;:!-]|\Z))|[:,] no\W*\Z", ","),
@@ -51,6 +57,7 @@ _ALIASES = tuple(
         (r"\b(?:hardly|scarcely|barely) (?:any|ever)\b", "hardly"),
         (r"\bnot +(?:very |so |that |too )?(?:many|much|often)\b", "hardly"),
         (r"\bnot +an? (?:little|few)\b", "plenty"),
+        (r"\bnot +enough\b|\btoo (?:few|little)\b", "hardly"),
         (r"\ba (?:few|little)\b", "some"),
         (r"\b(have|has|had|am|is|are|was|were) yet to\b", "have not"),
         (r"\b(?:stop|stops|stopped|quit) (?=[a-z]+ing\b)", "without"),
@@ -65,8 +72,8 @@ class Reading:
     text: str
     stems: frozenset[str]
     """Of its content words."""
-    signs: dict[str, frozenset[int]]
-    """With which signs each of them occurs."""
+    signs: dict[str, tuple[int, ...]]
+    """The sign of each occurrence of each of them, sorted."""
     heads: tuple[tuple[tuple[str, ...], int], ...]
     """What negations stand before, as stems, with the sign of the first."""
     turned: tuple[tuple[str, str, int], ...]
@@ -76,23 +83,23 @@ class Reading:
     focused: bool
     """It holds only of what it names."""
     places: tuple[str, ...]
-    """The stems behind each "not" that denies only what stands behind it, sorted."""
+    """The stems that "not" stands right before within a clause and denies alone ("not ten minutes ago"), sorted."""
 
 
 def read(sentence: str) -> Reading:
     """A normalised sentence. Time is linear in it."""
     clauses = [_read(words) for words in _clauses(_restricted(list(_tokens(sentence))))]
-    signs: dict[str, frozenset[int]] = {}
+    signs: dict[str, list[int]] = {}
     turned = []
     for clause in clauses:
         for word, sign in clause.signed:
             name = stem(word)
-            signs[name] = signs.get(name, frozenset()) | {sign}
+            signs.setdefault(name, []).append(sign)
             turned += [(name, other, -sign) for other in undone(word)]
     return Reading(
         text=sentence,
         stems=frozenset(signs),
-        signs=signs,
+        signs={name: tuple(sorted(found)) for name, found in signs.items()},
         heads=tuple(head for clause in clauses for head in clause.heads),
         turned=tuple(turned),
         counts=frozenset(count for clause in clauses for count in clause.counts),
@@ -107,13 +114,18 @@ def joined(one: Reading, two: Reading) -> Reading:
     return Reading(
         text=f"{one.text}. {two.text}",
         stems=stems,
-        signs={name: one.signs.get(name, frozenset()) | two.signs.get(name, frozenset()) for name in stems},
+        signs={name: tuple(sorted((*one.signs.get(name, ()), *two.signs.get(name, ())))) for name in stems},
         heads=one.heads + two.heads,
         turned=one.turned + two.turned,
         counts=one.counts | two.counts,
         focused=one.focused or two.focused,
         places=tuple(sorted(one.places + two.places)),
     )
+
+
+def same_content(one: str, two: str) -> bool:
+    """Whether two sentences have the same content words, in any form and order."""
+    return read(one).stems == read(two).stems
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,60 +139,62 @@ class _Clause:
 
 def _read(words: Sequence[str]) -> _Clause:
     content = [at for at, word in enumerate(words) if word not in _NO_CONTENT]
-    cues = list(_cues(words))
+    cues = [
+        (cue, whole or not content or cue > content[-1]) for cue, whole in _cues(words)
+    ]  # one with nothing behind it denies what stands before it
     signs = _signs(words, content, cues)
-    heads = [head for cue, _ in cues if (head := _head(words, content, cue))]
-    parts = [cue for cue, whole in cues if words[cue] == "not" and not whole]
+    firm = [at for at in content if words[at] not in RAISING]
+    heads = [head for cue, _ in cues for head in _heads(words, firm, cue) if head]
+    parts = [cue for cue, whole in cues if not whole and words[cue] in ("not", _FOCUSED) and cue]
     return _Clause(
         signed=tuple((words[at], sign) for at, sign in signs.items()),
         heads=tuple((tuple(stem(words[at]) for at in head), signs[head[0]]) for head in heads),
         counts=tuple(_counts(words)),
         focused=any(word in FOCUSING for word in words),
-        places=tuple(stem(words[at]) for cue in parts for at in [at for at in content if at > cue][:1]),
+        places=tuple(stem(words[cue + 1]) for cue in parts if signs.get(cue + 1)),
     )
 
 
 def _cues(words: Sequence[str]) -> Iterator[tuple[int, bool]]:
     """Where negations stand, and whether they deny the whole clause."""
-    neither, asks = (
-        False,
-        bool(words)
-        and (
-            words[0] in AUXILIARIES or (words[0] in _ASKING and words[1:2] != [] and words[1] in AUXILIARIES)
-        ),
-    )
+    asks = words[0] in AUXILIARIES or (words[0] in _ASKING and words[1:2] != [] and words[1] in AUXILIARIES)
     for at, word in enumerate(words):
         if word == "not":
             yield at, asks or (at > 0 and words[at - 1] in AUXILIARIES)
-        elif word in DENYING and not (word == "nor" and neither):
+        elif word in DENYING:
             yield at, True
-        elif word in TURNING:
+        elif word in TURNING or word == _FOCUSED:
             yield at, False
-        neither = neither or word in _NEGATIONS
 
 
-def _signs(words: Sequence[str], content: Iterable[int], cues: Sequence[tuple[int, bool]]) -> dict[int, int]:
+def _signs(words: Sequence[str], content: Sequence[int], cues: Sequence[tuple[int, bool]]) -> dict[int, int]:
     sign = -1 if sum(whole for _, whole in cues) % 2 else 1
-    turns = iter([at for at, whole in cues if not whole])
-    turn = next(turns, None)
+    turns: list[int] = []
+    for cue, whole in cues:
+        if not whole:
+            turns.append(cue)
+            if cue and words[cue - 1] in _ARTICLES:  # "a not very long day" denies "long" only
+                turns.append(content[bisect_right(content, cue)])
+    turning = iter(turns)
+    turn = next(turning, None)
     signs = {}
     for at in content:
         while turn is not None and turn < at:
-            sign, turn = -sign, next(turns, None)
+            sign, turn = -sign, next(turning, None)
         signs[at] = 1 if words[at] in RAISING else sign
     return signs
 
 
-def _head(words: Sequence[str], content: Sequence[int], cue: int) -> list[int]:
-    """The first content word behind a negation, an adverb only for want of another; of "no", all that stand together
+def _heads(words: Sequence[str], firm: Sequence[int], cue: int) -> Iterator[Sequence[int]]:
+    """The first content word behind a negation, and the next where that is an adverb; of "no", all that stand together
     there ("no entrance fee"). Where nothing stands behind, the last word before it."""
-    heads = [at for at in content if words[at] not in RAISING]
-    behind = [at for at in heads if at > cue]
+    behind = firm[(start := bisect_right(firm, cue)) : start + 3]
     if words[cue] == "no":
-        behind = [at for n, at in enumerate(behind) if at == cue + 1 + n] or behind[:1]
-        return behind or heads[-1:]
-    firm = [at for at in behind[:2] if not _adverb(words[at])]
-    return (firm or behind or heads[-1:])[:1]
+        yield [at for n, at in enumerate(behind) if at == cue + 1 + n] or behind[:1] or firm[-1:]
+    else:
+        yield behind[:1] or firm[-1:]
+        if behind[1:] and _adverb(words[behind[0]]):
+            yield behind[1:2]
 
 
 def _adverb(word: str) -> bool:
@@ -236,12 +250,17 @@ def _clauses(tokens: Sequence[str]) -> Iterator[list[str]]:
     """Cut at punctuation and at words that begin another clause."""
     words: list[str] = []
     for at, word in enumerate(tokens):
-        if word in _CUTS or (word in BOUNDARIES and not _passes(word, words)) or _goes_on(tokens, at):
+        if (
+            word == "nor"
+            or word in _CUTS
+            or (word in BOUNDARIES and not _passes(word, words))
+            or _goes_on(tokens, at)
+        ):
             if word == "but" and _contrasts(tokens[at + 1 : at + 8]):
                 words = _focus(words)
             if words:
                 yield words
-            words = []
+            words = ["nor"] if word == "nor" else []
         else:
             words.append(word)
     if words:
@@ -254,11 +273,12 @@ def _passes(word: str, words: Sequence[str]) -> bool:
 
 
 def _goes_on(tokens: Sequence[str], at: int) -> bool:
-    """ "and" or "or" before another clause."""
-    following = tokens[at + 1] if at + 1 < len(tokens) else ""
-    return tokens[at] in ("and", "or") and (
-        following in _SUBJECTS or following in AUXILIARIES or following in _NEGATIONS or following in TURNING
-    )
+    """ "and" or "or" before another clause, which has a subject or a verb of its own."""
+    if tokens[at] not in ("and", "or"):
+        return False
+    following = tokens[at + 1 : at + 5]
+    opens = following[:1] != [] and (following[0] in _SUBJECTS or following[0] in _DENIALS)
+    return opens or any(word in AUXILIARIES for word in following)
 
 
 def _contrasts(following: Sequence[str]) -> bool:
@@ -276,4 +296,4 @@ def _focus(words: list[str]) -> list[str]:
     content = [at for at, word in enumerate(words) if word not in _NO_CONTENT]
     if "not" not in words or not content or content[-1] < words.index("not"):
         return words
-    return [*(word for word in words[: content[-1]] if word != "not"), "non", *words[content[-1] :]]
+    return [*(word for word in words[: content[-1]] if word != "not"), _FOCUSED, *words[content[-1] :]]
