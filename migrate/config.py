@@ -311,6 +311,13 @@ def load(path: str | Path) -> Config:
     return parse(text, name=str(path))
 
 
+def load_any(path: Path | None) -> Config | None:
+    """The file at ``path``; without one, ``migrate.yaml`` when it is there. Raises ConfigError as ``load`` does."""
+    if path is None and not Path("migrate.yaml").exists():
+        return None
+    return load(path or "migrate.yaml")
+
+
 def parse(text: str, *, name: str = "configuration") -> Config:
     """The configuration in ``text``; ``name`` stands before each error."""
     try:

@@ -17,7 +17,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 
 from migrate.commands.output import opened, screen
 from migrate.comparing import Looked, Looker, Plan
-from migrate.config import Config, load
+from migrate.config import Config, load_any
 from migrate.crew import spread
 from migrate.embedder import DEFAULT_MODEL, Embedder, missing
 from migrate.errors import ConfigError
@@ -85,7 +85,7 @@ def compare(
     --format json writes a line for each pair, in order, as they are compared; the summary then goes to standard error. Each line
     that is no pair is counted by its reason. docs/findings.md explains every finding.
     """
-    config, source = _config(path), _source(pairs)
+    config, source = load_any(path), _source(pairs)
     floor = similarity if similarity is not None else _floor(config)
     embed, problem = _embed(config)
     plan = Plan(
@@ -108,12 +108,6 @@ def compare(
     if not tally.pairs:
         raise ConfigError(f"{source.name}: holds no pair that could be compared")
     raise click.exceptions.Exit(_code(tally, skipped))
-
-
-def _config(path: Path | None) -> Config | None:
-    if path is None and not Path("migrate.yaml").exists():
-        return None
-    return load(path or "migrate.yaml")
 
 
 def _floor(config: Config | None) -> float:

@@ -13,14 +13,17 @@ from typing import Any
 import click
 import orjson
 
+from migrate.config import load_any
 from migrate.embedder import Embedder, missing
 from migrate.errors import ConfigError
 from replay.decoding import observe, parse_object
 from replay.exchange import Arm, Observation, Recording, Request
 from replay.saved import NotSaved, read_saved
 from reports.compare import compare, resolve
+from reports.compare.texts import FLOOR
 from reports.difference import Difference, as_json, as_text, difference
 from reports.judgement import Severity
+from reports.policy import Policy
 
 EXIT_CODES = {
     Severity.EQUAL: 0,
@@ -30,7 +33,6 @@ EXIT_CODES = {
     Severity.INVALID: 4,
 }
 _PATH = "/v1/chat/completions"
-_FLOOR = 0.85
 _EPILOG = """\b
 Save two responses and compare them:
   curl -si -d @request.json -H 'content-type: application/json' http://10.0.0.5:8000/v1/chat/completions > baseline.http
@@ -61,9 +63,14 @@ _FILE = click.Path(path_type=Path)
 @click.option(
     "--similarity",
     type=click.FloatRange(0, 1),
-    default=_FLOOR,
-    show_default=True,
-    help="Floor for differing texts.",
+    help=f"Floor for differing texts. [default: policy.disagreement.similarity of the configuration, else {FLOOR}]",
+)
+@click.option(
+    "--config",
+    "path",
+    type=_FILE,
+    envvar="MIGRATE_CONFIG",
+    help="Its policy.compare says what decides in an answer. [default: migrate.yaml, when there is one]",
 )
 @click.option(
     "--format", "form", type=click.Choice(["terminal", "json"]), default="terminal", show_default=True
@@ -73,18 +80,20 @@ def diff(
     candidate: Path,
     asked: Path | None,
     timing: tuple[Path, Path] | None,
-    similarity: float,
+    similarity: float | None,
+    path: Path | None,
     form: str,
 ) -> None:
     """Compare two responses saved with curl -si: what differs, and how grave it is.
 
     Needs no network, and no model unless the texts differ. docs/findings.md explains every finding.
     """
-    body = _request(asked)
+    config, body = load_any(path), _request(asked)
     times = timing or (None, None)
     old = _observed(baseline, times[0], Arm.BASELINE)
     new = _observed(candidate, times[1], Arm.CANDIDATE)
-    found = _compared(body, old, new, similarity)
+    rules = config.policy if config else Policy()
+    found = _compared(body, old, new, rules, similarity)
     if form == "json":
         click.echo(orjson.dumps(_printable(as_json(found)), option=orjson.OPT_INDENT_2).decode())
     else:
@@ -92,9 +101,12 @@ def diff(
     raise click.exceptions.Exit(EXIT_CODES[found.outcome])
 
 
-def _compared(body: bytes, old: Observation, new: Observation, floor: float) -> Difference:
+def _compared(
+    body: bytes, old: Observation, new: Observation, rules: Policy, floor: float | None
+) -> Difference:
     request = Request(id="request", at=0.0, method="POST", path=_PATH, headers=(), body=body, conversation="")
-    comparison = compare(request, old, new)
+    comparison = compare(request, old, new, extractors=rules.compare)
+    floor = rules.disagreement.similarity if floor is None else floor
     if comparison.undecided and (problem := missing()) is None:
         (comparison,) = resolve([comparison], Embedder(), floor)
     elif comparison.undecided:

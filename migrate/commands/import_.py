@@ -22,7 +22,7 @@ from rich.progress import (
     TransferSpeedColumn,
 )
 
-from migrate.config import Config, Redact, load
+from migrate.config import Config, Redact, load_any
 from migrate.crew import spread
 from migrate.errors import ConfigError, StoreError
 from migrate.imports import SHOWN, Importer, Part, Plan, Taken, Tally, batched, batches, unread
@@ -98,7 +98,7 @@ def import_(
     (an OpenAI Batch, the parts of a GoReplay recording) are given together. Each record that cannot be used is counted by
     its reason.
     """
-    config, when = _config(path), _zone(zone)
+    config, when = load_any(path), _zone(zone)
     sources = _sources(files)
     name = _format(sources, form)
     prompts = Prompts(prompts_path, model) if prompts_path else None
@@ -160,12 +160,6 @@ def _zone(name: str | None) -> tzinfo:
         return UTC if name is None else ZoneInfo(name)
     except (KeyError, OSError, ValueError):
         raise ConfigError(f"--timezone {name}: no such time zone; write it as Europe/Oslo") from None
-
-
-def _config(path: Path | None) -> Config | None:
-    if path is None and not Path("migrate.yaml").exists():
-        return None
-    return load(path or "migrate.yaml")
 
 
 def _sources(files: Sequence[Path]) -> list[Source]:

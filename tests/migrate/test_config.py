@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from migrate.config import Config, load, parse
 from migrate.errors import ConfigError
 
+DOCUMENTED = (Path(__file__).parents[2] / "docs" / "compare.md").read_text(encoding="utf-8")
 GOOD = """
 baseline: {kind: vllm, url: 'http://10.0.0.5:8000/v1/'}
 candidate:
@@ -117,6 +119,13 @@ def test_a_missing_file_says_how_to_write_one(tmp_path: Path) -> None:
 @pytest.mark.parametrize("path", sorted(Path("configs").glob("*.yaml")), ids=lambda path: path.name)
 def test_every_shipped_configuration_loads(path: Path) -> None:
     assert load(path).candidate is not None
+
+
+def test_the_documented_entries_by_task_are_read() -> None:
+    (section,) = re.findall(r"^## By task\n(.*?)(?=^## |\Z)", DOCUMENTED, flags=re.DOTALL | re.MULTILINE)
+    (example,) = re.findall(r"```yaml\n(.*?)```", section, flags=re.DOTALL)
+    taken = [entry.take or entry.regex or entry.path for entry in parse(example).policy.compare]
+    assert {"last_number", "choice", "label", "code_fence", "Tags: (.+)", "$.total.amount"} == set(taken)
 
 
 def test_an_empty_key_variable_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

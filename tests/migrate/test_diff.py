@@ -77,6 +77,31 @@ def test_reworded_answers_need_the_model_and_nothing_else_does(
     )
 
 
+def test_a_configuration_says_what_decides(capsys: pytest.CaptureFixture[str]) -> None:
+    words = saved(answer("9 eggs at $2: $18"), answer("16 - 7 = 9.\nA: 18.00"), {"model": "math-7b"})
+    assert diff(*words) == 3
+    Path("m.yaml").write_text(
+        "baseline: {kind: vllm, url: 'http://10.0.0.5:8000'}\n"
+        "policy: {compare: [{model: 'math-*', take: last_number}]}\n"
+    )
+    capsys.readouterr()
+    assert diff(*words, "--config", "m.yaml", "--format", "json") == 0
+    assert json.loads(capsys.readouterr().out)["findings"][-1]["category"] == "task.text"
+
+
+def vectors(*rows: Any) -> bytes:
+    body = json.dumps(
+        {"object": "list", "data": [{"index": n, "embedding": row} for n, row in enumerate(rows)]}
+    )
+    return f"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n{body}".encode()
+
+
+def test_answers_of_the_embeddings_interface(capsys: pytest.CaptureFixture[str]) -> None:
+    assert diff(*saved(vectors([0.6, 0.8]), vectors([0.6, 0.8]), {"input": "a"})) == 0
+    assert diff(*saved(vectors([0.6, 0.8]), vectors([0.8, 0.6]), {"input": "a"})) == 3
+    assert "1 of 1 vectors point elsewhere" in capsys.readouterr().out
+
+
 def test_times_of_reads_show_a_parser_that_holds_back(capsys: pytest.CaptureFixture[str]) -> None:
     counting = events(
         delta() | {"usage": usage(9, 1)},

@@ -22,7 +22,7 @@ from migrate.store import Store, Writer
 from replay.exchange import Exchange
 from reports.document import NOT_MIRRORED
 from reports.judgement import Verdict
-from reports.policy import Policy
+from reports.policy import Extractor, Policy
 from tests.reports.builders import COUNTERS, alike, exchange, wrong
 from tests.reports.made import REHEARSAL, START
 
@@ -103,6 +103,24 @@ def test_the_same_run_gives_the_same_document(url: str, capsys: pytest.CaptureFi
     assert data["schema"]["name"] == "llm-migrate.report"
     assert data["judged_at"] == data["run"]["ended_at"]
     assert data["gateway"]["passed"] == 1_000 and data["not_recorded"] == 280
+
+
+def test_what_decides_by_task_is_the_runs_own_policy(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    policy = REHEARSAL.model_copy(update={"compare": (Extractor(take="last_number", within=0.5),)})
+    sums = [exchange(n, "9 eggs at $2, so $18", "She sells 16 - 7 of them.\n#### 18.25") for n in range(400)]
+    record(url, sums, policy=policy)
+    run("--store", url, "--format", "json")
+    document = json.loads(capsys.readouterr().out)
+    assert [cause["category"] for cause in document["causes"]] == ["task.text"]
+    assert document["policy"]["compare"][0]["take"] == "last_number"
+    # Judged by another policy, the whole answers count, and the report says what was changed.
+    Path("m.yaml").write_text(
+        "baseline: {kind: vllm, url: 'http://baseline:8000'}\npolicy: {rehearsal: true, minimum_span: 30s}\n"
+    )
+    run("--store", url, "--config", "m.yaml", "--format", "json")
+    document = json.loads(capsys.readouterr().out)
+    assert [cause["category"] for cause in document["causes"]] == ["text.number"]
+    assert any("compare" in note for note in document["notes"])
 
 
 def test_baseline_and_candidate_keep_their_places_from_store_to_report(
