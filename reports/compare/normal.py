@@ -37,6 +37,11 @@ _LABEL = re.compile(r"\A\s*(\d{1,3})[.)]\s+(?=\S)")
 _SENTENCE_END = re.compile(r"(?<=[.!?\u3002\uff01\uff1f])\s+|(?<=[\u3002\uff01\uff1f])")
 _WORD = re.compile(r"\S+")
 _LONGEST_WORD = 1024
+_ADDRESS = re.compile(
+    r"\b(?:(?:https?|ftp)://|(?=www\.))([^\s<>\"'`()\[\]{}]{3,2000}(?<![.,;:!?*_]))"
+    r"|\b([\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,4})\b",
+    re.IGNORECASE,
+)
 _TRAILING = " \t.!;:,"
 _MARKS = re.compile(r"(?<![.,;:!]) ?[.,;:!]++(?=\s|\Z)")
 _WORDS = re.compile(r"[^\W_]+")
@@ -61,8 +66,10 @@ class Plain:
     sentences: tuple[str, ...]
     """The same in sentences; lines of code are some too."""
     prose: str
-    """On one line, without fenced code."""
+    """On one line, without fenced code and addresses."""
     code: tuple[Code, ...]
+    links: tuple[str, ...]
+    """Addresses of pages and mailboxes in one spelling: no scheme, no "www.", the host in lower case."""
     words: frozenset[str]
     """Letters and digits in a row, in lower case: a quick look at what may be in the text."""
     key: str
@@ -80,9 +87,12 @@ def normalise(text: str) -> Plain:
     sentences = [part for line in lines for part in _split(line)]
     whole = " ".join(sentences).strip(_TRAILING)
     said = " ".join(part for at in prose for part in _split(lines[at])).strip(_TRAILING) if code else whole
+    said, links = _unlinked(said)
     key = _MARKS.sub("", whole).translate(_QUOTE)
     words = frozenset(_WORDS.findall(whole.lower()))
-    return Plain(text=whole, sentences=tuple(sentences), prose=said, code=code, words=words, key=key)
+    return Plain(
+        text=whole, sentences=tuple(sentences), prose=said, code=code, links=links, words=words, key=key
+    )
 
 
 def _lines(text: str) -> tuple[list[str], list[int], tuple[Code, ...]]:
@@ -111,6 +121,21 @@ def _lines(text: str) -> tuple[list[str], list[int], tuple[Code, ...]]:
                 lines.append([plain])
             flowing = bool(plain)
     return [" ".join(parts) for parts in lines], prose, tuple(code)
+
+
+def _unlinked(text: str) -> tuple[str, tuple[str, ...]]:
+    """The text without its addresses, and these."""
+    if not ("@" in text or "://" in text or "www." in text):
+        return text, ()
+    links = tuple(_address(match) for match in _ADDRESS.finditer(text))
+    return (_ADDRESS.sub(" ", text), links) if links else (text, ())
+
+
+def _address(match: re.Match[str]) -> str:
+    if match[2]:
+        return match[2].lower()
+    host, slash, path = match[1].rstrip("/").partition("/")
+    return host.lower().removeprefix("www.") + slash + path
 
 
 def nfc(text: str) -> str:

@@ -1,35 +1,11 @@
-"""Declining to answer, told by the wire's own field or by a few English phrases."""
+"""Declining to answer, told by the wire's own field or by a few phrases in several languages."""
 
 from __future__ import annotations
 
-import re
-
 from replay.exchange import Choice
+from reports.compare.declining import declines
 from reports.compare.model import PASS, Case, Step, both, odd_one, other
 from reports.judgement import Finding, Severity
-
-_HEAD = 400
-_LONGEST = 800
-"""A text beyond this many characters answers something, however it begins."""
-_DECLINES = re.compile(
-    r"""
-    \A\W*
-    (?:(?:(?:i'm|i\ am)\ (?:so\ |very\ |really\ |truly\ )?sorry|sorry|(?:my\ )?apologies|i\ apologi[sz]e
-        |unfortunately)[\s,.;:!—-]*)?
-    (?:but\ |however,?\ |as\ an\ ai[\w\ -]{0,40},?\ )*
-    (?:
-        i(?:\ can'?t|\ cannot|\ can\ not|\ won'?t|\ will\ not|\ could\ not|\ couldn't
-           |(?:\ am|'m)\ (?:unable|not\ able)\ to|(?:\ am|'m)\ not\ (?:allowed|permitted)\ to)
-        \ (?:\w+\ ){0,2}?
-        (?:help|assist|comply|fulfil|fulfill|do\ that|do\ this|engage|support|answer\ that|answer\ this
-           |provide\ (?:that|this|such|any)|discuss\ (?:that|this|such)|create\ (?:that|this|such)
-           |generate\ (?:that|this|such)|write\ (?:that|this|such)|continue\ with|participate)
-      | i\ (?:must|have\ to)\ (?:respectfully\ )?(?:decline|refuse)
-      | (?:this|that|your)\ request\ (?:violates|goes\ against)
-    )\b
-    """,
-    re.IGNORECASE | re.VERBOSE,
-)
 
 
 def compare_refusal(case: Case) -> Step:
@@ -51,7 +27,7 @@ def refuses(choice: Choice) -> bool:
         return False
     if choice.refusal.strip():
         return True
-    return len(choice.text) <= _LONGEST and bool(_DECLINES.match(choice.text[:_HEAD].replace("\u2019", "'")))
+    return declines(choice.text)
 
 
 def _finding(category: str, severity: Severity, message: str, side: str, case: Case) -> Finding:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from replay.exchange import Choice
 from reports.compare.guards import GUARDS
-from reports.compare.model import SETTLED, Case, Step, both, odd_one
+from reports.compare.guards.polarity import same_content
+from reports.compare.model import SETTLED, Case, Step, both, odd_one, worst
 from reports.compare.normal import Plain, normalise
 from reports.judgement import Finding, Severity
 
 LONGEST = 400_000
 """Characters beyond which a text is not looked into: no reader has an answer of that length."""
 SHORT = 5
-"""Answers of fewer words than this leave similarity nothing to go by: they are equal or they are not."""
+"""Answers of fewer words than this leave similarity nothing to go by: they have the same words or they differ."""
 
 
 def compare_text(case: Case) -> Step:
@@ -36,11 +37,11 @@ def compare_plain(baseline: Plain, candidate: Plain) -> Step:
     if baseline.key.casefold() == candidate.key.casefold():
         return Step(findings=(_case(baseline, candidate),), settled=True)
     findings = tuple(found for guard in GUARDS if (found := guard(baseline, candidate)) is not None)
-    if not findings and max(_words(baseline), _words(candidate)) < SHORT:
-        findings = (_short(baseline, candidate),)
-    if findings:
-        return Step(findings=findings, settled=True)
-    return Step(undecided=("\n".join(baseline.sentences), "\n".join(candidate.sentences)))
+    if worst(findings) is Severity.BLOCK:
+        return Step(findings=findings)
+    if max(_words(baseline), _words(candidate)) < SHORT and not same_content(baseline.text, candidate.text):
+        return Step(findings=(*findings, _short(baseline, candidate)))
+    return Step(findings=findings, undecided=("\n".join(baseline.sentences), "\n".join(candidate.sentences)))
 
 
 def _words(plain: Plain) -> int:
