@@ -12,11 +12,13 @@ from datetime import UTC, datetime
 
 from replay.exchange import JSON, Arm
 from reports.advice import advice
+from reports.advisory import Drift, Label, Slices
 from reports.causes import Cause, causes
 from reports.curves import Curve, curves
 from reports.judgement import Check, Judgement, Pair, RuleResult, Verdict
 from reports.metrics import Distribution, distributions
 from reports.shown import Item, Shown
+from reports.slicing import NOT_SAMPLED, UNSET
 
 __all__ = ["SCHEMA", "Document", "Grouped", "Item", "Latency", "Level", "RunFacts", "Shown", "build", "iso"]
 
@@ -49,6 +51,10 @@ DEFINITIONS = {
     "scored": "both arms are known: the pairs that rules read",
     "different": "a finding of severity BLOCK: the two answers would serve a user differently",
     "noise floor": "the same quantity between the baseline and its own repeat, on the requests that were repeated",
+    "label": "the comparator by which two answers differ; coarse ones say whether and how an answer came, fine ones its words",
+    "quality": "what can be counted in an answer by itself, candidate against baseline over the same pairs",
+    "slice": "the requests that share a route, model, language, prompt length, turn, or way of asking; named where its evidence "
+    "holds among all that were tested (e-BH), never part of the verdict",
     "interval": "each end holds at every look, however often the report is made",
     "margin": "how much worse is still acceptable, set before looking",
     "GO": "all required rules show harm below their margins, and all checks passed",
@@ -150,6 +156,10 @@ class Document:
     causes: tuple[Grouped, ...]
     latency: tuple[Latency, ...]
     curves: tuple[Curve, ...]
+    labels: tuple[Label, ...]
+    """By what answers differ, coarsest first."""
+    quality: tuple[Drift, ...]
+    slices: Slices
     worst: tuple[Shown, ...]
     notes: tuple[str, ...]
     policy: JSON
@@ -193,8 +203,11 @@ def build(
         causes=_causes(items),
         latency=tuple(_latency(one) for one in distributions(pairs)),
         curves=curves(pairs),
+        labels=judgement.labels,
+        quality=judgement.quality,
+        slices=judgement.slices,
         worst=tuple(shown),
-        notes=run.notes,
+        notes=(*run.notes, *_sampled(pairs)),
         policy=run.policy,
         traffic=traffic,
     )
@@ -246,6 +259,21 @@ def _repeats(pairs: Iterable[Pair], traffic: Mapping[str, int]) -> dict[str, int
         if name.startswith(_REPEATS)
     }
     return {"answered": len(asked) - failed, "failed": failed, **skipped}
+
+
+def _sampled(pairs: Sequence[Pair]) -> tuple[str, ...]:
+    """Says so when answers were drawn by chance and nothing shows how much that alone makes them differ."""
+    if any(pair.repeat is not None and not pair.repeat.outcome.missing for pair in pairs):
+        return ()
+    asked = [pair.labels.get("temperature", NOT_SAMPLED) for pair in pairs]
+    unset, sampled = asked.count(UNSET), sum(one not in (UNSET, NOT_SAMPLED) for one in asked)
+    if not unset + sampled:
+        return ()
+    note = (
+        f"{sampled:,} of {len(pairs):,} requests asked for a temperature above 0 and {unset:,} left it to the server: their "
+        "answers are drawn by chance, and without baseline repeats nobody knows how much that alone makes them differ"
+    )
+    return (note,)
 
 
 def _retried(pairs: Sequence[Pair]) -> dict[str, int]:

@@ -18,6 +18,7 @@ from markupsafe import Markup
 
 from reports.document import Document
 from reports.render import drawing, words
+from reports.render.beside import beside
 from reports.render.text import plain
 from reports.shown import Shown, alike_until
 
@@ -33,6 +34,7 @@ def render_html(document: Document) -> str:
         d=document,
         bars={rule.rule: drawing.bar(rule) for rule in document.rules},
         charts=[chart for chart in charts if chart is not None],
+        beside=beside(document),
         failed=[check for check in document.checks if not check.passed],
         policy=list(_flat(document.policy)),
     )

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from replay.exchange import Arm
 from reports.document import Document, Grouped
 from reports.judgement import RuleResult
+from reports.render.beside import beside
 from reports.render.text import plain
 from reports.render.words import (
     MARKS,
@@ -52,6 +53,7 @@ def render_markdown(document: Document) -> str:
             "Failed checks",
             [f"- {code(c.code)}: {escape(c.message)}" for c in document.checks if not c.passed],
         ),
+        *_section("Beside the rules", _beside(document)),
         *_section("Causes", _causes(document)),
         *_section("Latency", _latency(document)),
         *_section("Where requests went", _ledger(document)),
@@ -111,6 +113,17 @@ def _table(head: str, rows: Iterable[tuple[str, ...]]) -> list[str]:
     names = head.split("|")
     lines = [f"| {' | '.join(row)} |" for row in rows]
     return [f"| {' | '.join(names)} |", f"|{' --- |' * len(names)}", *lines]
+
+
+def _beside(document: Document) -> list[str]:
+    return [
+        line
+        for part in beside(document)
+        for line in (
+            f"- {part.name}: {escape(part.counts)}",
+            *(f"  - {escape(text)}" for text in part.remarkable),
+        )
+    ]
 
 
 def _causes(document: Document) -> list[str]:

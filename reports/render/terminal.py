@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from replay.exchange import Arm
 from reports.document import Document, Latency
 from reports.judgement import RuleResult, Verdict
+from reports.render.beside import beside
 from reports.render.text import clip, columns, plain, wrap
 from reports.render.words import (
     MARKS,
@@ -35,7 +36,7 @@ _TABLE = 77
 def render_terminal(document: Document, *, width: int = 80, colour: bool = False) -> str:
     """The screen for ``width`` columns (80 to 160); ``colour`` adds ANSI colours."""
     pen = _Pen(min(_WIDE, max(_NARROW, width)), colour)
-    parts = (_verdict, _rules, _latency, _ledger, _checks, _causes, _pairs)
+    parts = (_verdict, _rules, _beside, _latency, _ledger, _checks, _causes, _pairs)
     blocks = [block for part in parts if (block := part(document, pen))]
     return "\n\n".join("\n".join(block) for block in blocks) + "\n"
 
@@ -117,6 +118,19 @@ def _rule(rule: RuleResult, pen: _Pen) -> list[str]:
     if 11 + columns(row) + 2 + columns(reason) <= pen.width:
         return [f"{line}  {reason}"]
     return [line] if rule.verdict is Verdict.GO else [line, *pen.lines(reason, " " * 11, " " * 11)]
+
+
+def _beside(document: Document, pen: _Pen) -> list[str]:
+    """What broke or moved, then how much was looked at."""
+    parts = beside(document)
+    lines = [pen.title("  BESIDE THE RULES (decides nothing)")] if parts else []
+    for part in parts:
+        first = f"  {part.name:<9}"
+        for text in part.remarkable:
+            lines += pen.lines(text, first, " " * 13)
+            first = " " * 11
+        lines += pen.lines(part.counts, first, " " * 13)
+    return lines
 
 
 def _latency(document: Document, pen: _Pen) -> list[str]:
