@@ -15,7 +15,7 @@ from typing import Any
 from replay.exchange import Request
 from reports.compare import presets
 from reports.compare.asked import Asked
-from reports.compare.jsonvalue import differences, parse
+from reports.compare.jsonvalue import canonical, differences, parse
 from reports.compare.model import PASS, SETTLED, Case, Step, both, excerpt, odd_one, other
 from reports.compare.normal import normalise, same_text
 from reports.compare.text import said
@@ -149,7 +149,8 @@ def _text(value: Any) -> str | None:
 
 def _labels(value: Any) -> frozenset[str] | None:
     """The set of labels in a JSON list, or in a text that separates them; ``None`` when a text names none."""
-    parts = value if isinstance(value, list) else _SEPARATORS.split(_text(value) or "")
+    several = _SEPARATORS.split(value) if isinstance(value, str) else value
+    parts = several if isinstance(several, list) else [several]
     found = frozenset(name for part in parts if (text := _text(part)) and (name := presets.label(text)))
     return found if found or isinstance(value, list) else None
 
@@ -164,9 +165,11 @@ def _difference(task: Extractor, old: Any, new: Any) -> str:
 
 
 def _shown(value: Any) -> str:
+    if isinstance(value, str):
+        return value
     if isinstance(value, Fraction):
         return _decimal(value)
-    return ", ".join(sorted(value)) or "none" if isinstance(value, frozenset) else str(value)
+    return ", ".join(sorted(value)) or "none" if isinstance(value, frozenset) else canonical(value)
 
 
 def _decimal(value: Fraction) -> str:

@@ -8,10 +8,13 @@ import math
 import struct
 from typing import Any
 
+import httpx
 import numpy as np
 import pytest
 
 from replay.exchange import Arm, Observation
+from replay.simulator.server import serving
+from replay.simulator.settings import Settings
 from reports.compare import Comparison, compare
 from reports.judgement import Severity
 from tests.replay.wire import JSON_TYPE, recording
@@ -82,3 +85,16 @@ def test_rounding_to_sixteen_bits_is_none_of_a_users_business() -> None:
 
 def test_an_answer_without_vectors_beside_one_with_them() -> None:
     assert categories(compared(answer(ONE), seen())) == ["vectors.missing"]
+
+
+async def test_a_servers_two_spellings_are_one_and_another_model_is_another() -> None:
+    async def asked(url: str, **more: str) -> Observation:
+        body = {"model": "e", "input": ["a calm sea", "high tide at six"], **more}
+        async with httpx.AsyncClient() as client:
+            got = await client.post(url + PATH, json=body)
+        return observed(recording([got.content], headers=JSON_TYPE), path=PATH)
+
+    async with serving(Settings()) as one, serving(Settings(seed=1)) as two:
+        listed, coded, other = await asked(one), await asked(one, encoding_format="base64"), await asked(two)
+    assert compared(listed, coded).severity in (Severity.EQUAL, Severity.NOTE)
+    assert categories(compared(listed, other)) == ["vectors.cosine"]

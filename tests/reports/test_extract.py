@@ -60,6 +60,7 @@ SQL = "Here you are:\n\n```sql\nSELECT port\nFROM tides;\n```\n"
         ("Mood: happy", "Mood: sad", {"regex": r"Mood: (\w+)"}, DIFFERS),
         ("Sum: 1,200 USD", "Sum: $1200.00 in all", {"regex": r"Sum: (.+)", "as": "number"}, EQUAL),
         ("Tags: tide, wind", "Tags: Wind; tide.", {"regex": "Tags: (.*)", "as": "labels"}, EQUAL),
+        ("Tags: a | b", "Tags:\n- b\n- **A**\n", {"regex": "(?s)Tags:(.*)", "as": "labels"}, EQUAL),
         ("Tags: tide, wind", "Tags: tide", {"regex": "Tags: (.*)", "as": "labels"}, DIFFERS),
         (
             '{"a": {"b": [{"c": 5}]}, "d": 1}',
