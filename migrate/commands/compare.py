@@ -6,7 +6,7 @@ import contextlib
 import os
 import secrets
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
@@ -21,7 +21,7 @@ from migrate.config import Config, load_any
 from migrate.crew import spread
 from migrate.embedder import DEFAULT_MODEL, Embedder, missing
 from migrate.errors import ConfigError
-from migrate.imports import SHOWN, batched
+from migrate.imports import SHOWN, Batch, batched
 from migrate.opinions import SecondOpinion
 from migrate.redact import Redactor
 from migrate.store import Store
@@ -95,7 +95,7 @@ def compare(
     )
     tally, skipped = Tally(), Counter[str]()
     try:
-        with _second(config) as second, opened(output) as out:
+        with _second(config, quiet=quiet) as second, opened(output) as out:
             try:
                 for looked in _looked(source, plan, quiet=quiet, skipped=skipped):
                     _take(looked, embed, floor, second, tally, out if form == "json" else None)
@@ -122,7 +122,7 @@ def _embed(config: Config | None) -> tuple[Embed | None, str | None]:
 
 
 @contextlib.contextmanager
-def _second(config: Config | None) -> Iterator[SecondOpinion | None]:
+def _second(config: Config | None, *, quiet: bool) -> Iterator[SecondOpinion | None]:
     """The judge model of the configuration, with the store as its memory; at the end what it did is said."""
     if config is None or config.judge is None:
         yield None
@@ -135,7 +135,7 @@ def _second(config: Config | None) -> Iterator[SecondOpinion | None]:
         try:
             yield second
         finally:
-            for note in second.notes:
+            for note in () if quiet else second.notes:
                 click.echo(note, err=True)
 
 
@@ -154,12 +154,13 @@ def _looked(source: Source, plan: Plan, *, quiet: bool, skipped: Counter[str]) -
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
     processes = min(_PROCESSES, len(os.sched_getaffinity(0)))
-    began, count = time.monotonic(), 0
+    began, count, read = time.monotonic(), 0, 0
+    sizes: deque[int] = deque()
     with (
         Progress(
             *columns, console=console, transient=True, disable=quiet or not console.is_terminal
         ) as progress,
-        contextlib.closing(spread(Looker, plan, batched(source.objects()), processes=processes)) as batches,
+        contextlib.closing(spread(Looker, plan, _sized(source, sizes), processes=processes)) as batches,
     ):
         task = progress.add_task("comparing", total=source.size)
         for batch in batches:
@@ -173,9 +174,21 @@ def _looked(source: Source, plan: Plan, *, quiet: bool, skipped: Counter[str]) -
                 skipped[skip.reason] += 1
             looked = [one for one in batch if isinstance(one, Looked)]
             yield looked
-            count += len(looked)
+            count, read = count + len(looked), read + sizes.popleft()
             rate = count / max(1e-9, time.monotonic() - began)
-            progress.update(task, completed=source.done, description=f"{count:,} pairs, {rate:,.0f} a second")
+            progress.update(
+                task,
+                completed=min(read or source.done, source.done),
+                description=f"{count:,} pairs, {rate:,.0f} a second",
+            )
+
+
+def _sized(source: Source, sizes: deque[int]) -> Iterator[Batch]:
+    """The batches of a source, and how many bytes each has: what is read from the disk runs far ahead of a small file, and what
+    is compressed has fewer bytes there."""
+    for batch in batched(source.objects()):
+        sizes.append(sum(len(row) + 1 for _, row in batch if isinstance(row, bytes)))
+        yield batch
 
 
 def _words(skip: Skip) -> str:
