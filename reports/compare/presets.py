@@ -9,6 +9,7 @@ import re
 import textwrap
 from fractions import Fraction
 
+from reports.compare.guards import choices
 from reports.compare.normal import normalise
 
 _LONGEST_LABEL = 80
@@ -43,15 +44,7 @@ _SCALES = {
     "thousand": 3, "k": 3, "K": 3, "million": 6, "M": 6, "billion": 9, "bn": 9, "B": 9, "trillion": 12,
 }  # fmt: skip
 
-_LETTER = r"[(\[{*_\"']{0,4}(?:[B-HJ-Z](?![\w'\u2019])|[A-Za-z](?=[*_\"']{0,4}(?:[).:,\]}]|\s*$|\ (?:because|since)\b)))"
-_ALONE = re.compile(rf"\A\W*(?:\\boxed)?{_LETTER}\W*\Z")
-_STATED = re.compile(
-    r"(?i:\b(?:answer|choice|(?:correct|right|best)\ option|antwort|réponse|respuesta|risposta|resposta|ответ)\b"
-    r"(?:\ (?:is|ist|est|es|è|é)\b)?|答案是?|答えは?)"
-    r"[\s:\uff1a=$*_]{0,6}(?i:(?:option|choice)\ )?(?:\\boxed|\\text){0,2}" + _LETTER,
-    re.MULTILINE,
-)
-_HEAD = re.compile(r"\A\W*[A-Z](?=[).:]|\s*[-\u2013\u2014]\s)")
+_HEAD = re.compile(r"\A\W*([A-Z])(?=[).:]|\s*[-\u2013\u2014]\s)")
 _BRACKETED = re.compile(r"(?:(?<!\w)\(|\{)([A-Ja-j])[)}]")
 _QUOTES = " \"'`()[]{}<>"
 
@@ -106,20 +99,13 @@ def _base(found: re.Match[str]) -> Fraction:
 
 
 def choice(text: str) -> str | None:
-    """The letter chosen, in upper case: the whole answer, the last "the answer is B", "B) …" in front, or the last "(B)"."""
-    if found := _ALONE.match(text):
-        return _letter(found[0])
-    stated = [found[0] for found in _STATED.finditer(text)]
-    if stated:
-        return stated[-1][-1].upper()
-    if found := _HEAD.match(text):
-        return found[0][-1]
+    """The letter chosen, in upper case: "B", the last "the answer is B", "B. Paris" in front, or the last "(B)"."""
+    if stated := choices.choice(normalise(text)):
+        return stated
+    if head := _HEAD.match(text):
+        return head[1]
     bracketed = _BRACKETED.findall(text)
     return bracketed[-1].upper() if bracketed else None
-
-
-def _letter(text: str) -> str:
-    return next(char for char in reversed(text) if char.isalpha()).upper()
 
 
 def label(text: str) -> str | None:
