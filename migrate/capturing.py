@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import secrets
@@ -34,6 +35,12 @@ _WAITING = 0.9
 """Share of the time to stop that may be waited; in the rest is said what became of what is left."""
 
 log = logging.getLogger("migrate")
+
+
+def _warn(line: str, *words: object, exc_info: bool = False) -> None:
+    """Says something. A handler of the application's that fails is no reason to end anything."""
+    with contextlib.suppress(Exception):
+        log.warning(line, *words, exc_info=exc_info)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +116,7 @@ class Capture:
             self._at_exit.cancel()
         self._thread.join(within)
         if self._thread.is_alive():
-            log.warning("recorded model calls are still being written to %s", shown(self._settings.store))
+            _warn("recorded model calls are still being written to %s", shown(self._settings.store))
             return False
         return self._stored
 
@@ -125,8 +132,8 @@ class Capture:
                 time.sleep(_TURN_S / 10)
             hand.insist()
             self._stored = hand.finish(left=self._turn(hand))
-        except Exception:  # whatever it is, it is ours, and no caller's
-            log.exception("model calls of this process are no longer recorded")
+        except Exception:  # noqa: BLE001 - whatever it is, it is ours, and no caller's
+            _warn("model calls of this process are no longer recorded", exc_info=True)
             self._stored = False
         finally:
             self._over = True
@@ -233,10 +240,10 @@ class _Hand:
         counters = self._tap.counters
         lost = left + self._lost + sum(counters[name] for name in _NOT_STORED)
         if lost:
-            log.warning("%d recorded model calls were not stored, or not whole, in %s", lost, self._store)
+            _warn("%d recorded model calls were not stored, or not whole, in %s", lost, self._store)
         words = self._companion.finish(patient=self._patient)
         if words is not None:
-            log.warning("recorded model calls may be missing from %s: %s", self._store, words)
+            _warn("recorded model calls may be missing from %s: %s", self._store, words)
         return words is None and not lost and not self.failed
 
     def _send(self, message: Message) -> str | None:
@@ -285,7 +292,7 @@ class _Hand:
         """Once for each kind of trouble, until it has passed."""
         if kind not in self._said:
             self._said.add(kind)
-            log.warning(line)
+            _warn(line)
 
 
 _captures: dict[tuple[int, Settings], Capture] = {}

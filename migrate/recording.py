@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from migrate.capturing import Settings, capture_for, stop_recording
 from migrate.config import load
 from migrate.passing import Passing
-from migrate.watching import AsyncPieces, Pieces, async_trace, both, broken, trace, watch
+from migrate.watching import AsyncPieces, Pieces, async_trace, both, broken, each, trace, watch
 from replay.decoding import GENERATION_PATHS
 from replay.exchange import Ending
 
@@ -209,8 +209,13 @@ def _split(target: str, endings: tuple[tuple[str, str], ...]) -> tuple[str, str]
     return "", ""
 
 
+_IN_MEMORY = each("ByteStream")
+
+
 def _body(request: Any) -> bytes | None:
     """The request's body; ``None`` when the application makes it piece by piece while it is sent."""
+    if isinstance(request.stream, _IN_MEMORY):  # also of a redirected request, whose content nobody has read
+        return b"".join(request.stream)
     try:
         body: bytes = request.content
     except Exception:  # noqa: BLE001 - RequestNotRead, of either package

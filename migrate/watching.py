@@ -23,12 +23,17 @@ _NOT_ASKED = ("PoolTimeout", "LocalProtocolError", "UnsupportedProtocol", "Inval
 """The request never left, which says nothing about a backend."""
 
 
-def both(name: str) -> Any:
-    """A class that httpx, and httpx2 where it is installed, take for their own of that name."""
+def each(name: str) -> tuple[Any, ...]:
+    """The classes of that name of httpx, and of httpx2 where it is installed."""
     modules = [httpx]
     with contextlib.suppress(ImportError):
         modules.append(importlib.import_module("httpx2"))
-    return type(name, tuple(dict.fromkeys(getattr(module, name) for module in modules)), {})
+    return tuple(dict.fromkeys(getattr(module, name) for module in modules))
+
+
+def both(name: str) -> Any:
+    """A class that both packages take for their own of that name."""
+    return type(name, each(name), {})
 
 
 if TYPE_CHECKING:

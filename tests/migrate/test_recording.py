@@ -249,6 +249,18 @@ def test_every_attempt_of_the_sdk_is_an_exchange(store: str) -> None:
     assert [outcome(exchange) for exchange in stored(store)] == [Outcome.HTTP_ERROR, Outcome.OK]
 
 
+def test_a_request_that_is_redirected_is_recorded_where_it_is_answered(store: str) -> None:
+    async def hop(head: bytes, __: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        moved = reply(b"", status="307 Moved", headers=b"Location: /there/v1/chat/completions\r\n")
+        writer.write(reply(CHAT_ANSWER) if b"/there/" in head else moved)
+
+    with running(acting(hop)) as url, sync_client("record", url, store) as client:
+        assert client.chat.completions.create(model="m", messages=ASK).choices
+    moved, answered = stored(store)
+    assert outcome(moved) is Outcome.PROTOCOL_ERROR and text(answered) == "high at four"
+    assert moved.request.body == answered.request.body
+
+
 def test_an_answer_in_a_content_coding_is_read(store: str) -> None:
     coded = reply(gzip.compress(CHAT_ANSWER), headers=b"Content-Encoding: gzip\r\n")
     with running(acting(saying(coded))) as url, sync_client("record", url, store) as client:

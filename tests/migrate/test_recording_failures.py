@@ -190,6 +190,22 @@ def test_a_companion_that_is_late_gets_everything_when_the_time_to_stop_is_over(
     eventually(lambda: len(reading_if_any(store)) == 3, within=20)
 
 
+def test_a_log_handler_that_fails_is_the_applications_own_affair(url: str, store: str) -> None:
+    class Broken(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            raise ValueError("no room for that")
+
+    handler = Broken()
+    logging.getLogger("migrate").addHandler(handler)
+    try:
+        asking(url, "no address", 1)
+        time.sleep(1.0)
+        asking(url, "no address", 1)
+        assert not migrate.stop_recording(5)
+    finally:
+        logging.getLogger("migrate").removeHandler(handler)
+
+
 def test_a_password_of_the_store_is_never_said(url: str, caplog: pytest.LogCaptureFixture) -> None:
     asking(url, "postgresql://ada:hunter2hunter2@127.0.0.1:1/notes?password=hunter2hunter2", 1)
     eventually(lambda: "not recorded at the moment" in caplog.text)
