@@ -19,6 +19,7 @@ from reports.judgement import Check, Judgement, Pair, RuleResult, Verdict
 from reports.metrics import Distribution, distributions
 from reports.shown import Item, Shown
 from reports.slicing import NOT_SAMPLED, UNSET
+from reports.whole import causes_of_run
 
 __all__ = ["SCHEMA", "Document", "Grouped", "Item", "Latency", "Level", "RunFacts", "Shown", "build", "iso"]
 
@@ -298,8 +299,10 @@ def _finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
-def _causes(items: Iterable[Item]) -> tuple[Grouped, ...]:
-    return tuple(map(_grouped, causes((item.pair.at, item.comparison) for item in items if item.comparison)))
+def _causes(items: Sequence[Item]) -> tuple[Grouped, ...]:
+    """Those of the run as a whole first: they explain what single pairs suffer from."""
+    single = causes((item.pair.at, item.comparison) for item in items if item.comparison)
+    return tuple(map(_grouped, (*causes_of_run([item.pair for item in items]), *single)))
 
 
 def _grouped(cause: Cause) -> Grouped:

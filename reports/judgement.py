@@ -57,6 +57,8 @@ class Traits:
     """It is the JSON that was asked for; ``None`` when none was."""
     language: str | None
     """``None`` when it cannot be told."""
+    answer: str = ""
+    """Equal for equal answers: a digest of texts and tool calls."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +72,7 @@ class Measured:
     itl_s: tuple[float, ...] = ()
     """Gaps between successive content chunks."""
     output_tokens: int | None = None
+    prompt_tokens: int | None = None
     cached: float | None = None
     """Share of the prompt's tokens that the server took from its prefix cache, 0 to 1; ``None`` when it did not say."""
     attempts: int = 1
@@ -99,6 +102,9 @@ class Pair:
     """Why the answers cannot be compared at all (redacted copy, stateful request …)."""
     session: str | None = None
     streamed: bool = False
+    prompt: str = ""
+    """Equal for requests that ask the same: a digest; empty when it is not known."""
+    system_prompt: bool = False
     labels: dict[str, str] = field(default_factory=dict)
     """What kind of request it is, by dimension: route, model, language … (see ``slicing``); unknown ones are absent."""
 

@@ -12,7 +12,7 @@ import orjson
 from replay.exchange import Choice, Exchange, Observation, Outcome, Request
 from reports.compare.asked import Asked, contract
 from reports.judgement import Finding, Measured, Pair, Severity, Traits
-from reports.slicing import labels
+from reports.slicing import has_system_prompt, labels, prompt_of
 from reports.traits import traits_of
 
 NOT_COMPARABLE = "not_comparable"
@@ -48,11 +48,17 @@ def measure(observation: Observation | None, traits: Traits | None = None) -> Me
         ttft_s=timing.ttft_s,
         itl_s=tuple(later - earlier for earlier, later in pairwise(timing.content_times)),
         output_tokens=observation.output_tokens,
+        prompt_tokens=_prompt_tokens(observation),
         cached=_cached(observation),
         attempts=observation.attempts,
         reason=observation.reason,
         traits=traits,
     )
+
+
+def _prompt_tokens(observation: Observation) -> int | None:
+    usage = observation.answer.usage if observation.answer else None
+    return None if usage is None else usage.prompt_tokens or None
 
 
 def _cached(observation: Observation) -> float | None:
@@ -93,6 +99,8 @@ def pair_up(exchange: Exchange, comparison: Compared | None = None, repeat: Comp
         not_comparable=_not_comparable(exchange.candidate),
         session=request.conversation,
         streamed=_streamed(exchange, asked),
+        prompt=prompt_of(body),
+        system_prompt=has_system_prompt(body),
         labels=labels(request.path, body),
     )
     return decided(pair, comparison, repeat)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from bisect import bisect_right
 from collections.abc import Iterator
+from hashlib import blake2b
 from typing import Any
 
 from replay.exchange import JSON
@@ -24,6 +26,9 @@ NOT_SAMPLED = "0"
 UNSET = "not set"
 """The server's own temperature, which is above 0 with most."""
 _LONGEST = 80
+_DELIVERY = frozenset(
+    ("user", "metadata", "stream", "stream_options", "safety_identifier", "prompt_cache_key", "store")
+)
 
 
 def labels(path: str, body: Any) -> dict[str, str]:
@@ -47,6 +52,23 @@ def labels(path: str, body: Any) -> dict[str, str]:
     known["tools"] = "offered" if body.get("tools") or body.get("functions") else "none"
     known["temperature"] = _temperature(body.get("temperature"))
     return known
+
+
+def prompt_of(body: Any) -> str:
+    """Equal for requests that ask the same with the same settings, whoever asks and however it comes; empty for no body."""
+    if not isinstance(body, dict):
+        return ""
+    asked = {name: value for name, value in body.items() if name not in _DELIVERY}
+    return blake2b(json.dumps(asked, sort_keys=True).encode(), digest_size=8).hexdigest()
+
+
+def has_system_prompt(body: Any) -> bool:
+    """Whether the request says how to answer, besides what."""
+    if not isinstance(body, dict):
+        return False
+    return bool(body.get("system") or body.get("instructions")) or any(
+        role in ("system", "developer") for role, _ in _said(body)
+    )
 
 
 def _said(body: JSON) -> Iterator[tuple[str, str]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from hashlib import blake2b
+
 from replay.exchange import Choice
 from reports.compare.asked import Asked
 from reports.compare.finish import ALIASES
@@ -28,7 +30,14 @@ def traits_of(asked: Asked, choices: tuple[Choice, ...]) -> Traits | None:
         calls_tools=calls,
         valid_json=all(_is_valid(asked, text) for text in texts) if asked.structured and not calls else None,
         language=script(texts[0]),
+        answer=_digest(choices, texts),
     )
+
+
+def _digest(choices: tuple[Choice, ...], texts: list[str]) -> str:
+    calls = [(call.name, call.arguments) for choice in choices for call in choice.tool_calls]
+    said = repr((texts, calls)) if calls or len(texts) > 1 else texts[0]
+    return blake2b(said.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
 def _is_valid(asked: Asked, text: str) -> bool:

@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "findings.md").read_text(encoding="utf-8")
 FAMILIES = (
     "choices|client_risk|compare|contract|envelope|error|finish|judge|latency|media|reasoning|refusal|similarity|stream|structured"
-    "|task|text|tools|usage|vectors"
+    "|prompt|sampling|task|text|tools|usage|vectors"
 )
 
 
