@@ -28,43 +28,50 @@ async def open_loop(
     """Starts a send for each (seconds from the first look, thing) when it is due, until ``stop``.
 
     The clock starts when the first thing is at hand. Returns when every send has ended; after a stop those that have not
-    ended within ``grace`` seconds are cancelled. Raises what a send raises, after a stop.
+    ended within ``grace`` seconds are cancelled. Raises what a send or ``items`` raises, after a stop.
     """
     running = _Running(stop)
-    start: float | None = None
-    in_a_row = 0
-    with Alarm() as alarm:
-        async for offset, thing in items:
-            start = time.monotonic() if start is None else start
-            due = start + offset
-            in_a_row = 0 if await _until(due, stop, alarm) else in_a_row + 1
-            if in_a_row >= _BEHIND:
-                in_a_row = 0
-                await asyncio.sleep(0)
-            if stop.is_set():
-                break
-            running.add(send(thing, due))
-    await running.ended(grace)
+
+    async def pace() -> None:
+        start: float | None = None
+        in_a_row = 0
+        with Alarm() as alarm:
+            async for offset, thing in items:
+                start = time.monotonic() if start is None else start
+                due = start + offset
+                in_a_row = 0 if await _until(due, stop, alarm) else in_a_row + 1
+                if in_a_row >= _BEHIND:
+                    in_a_row = 0
+                    await asyncio.sleep(0)
+                if stop.is_set():
+                    return
+                running.add(send(thing, due))
+
+    await running.paced(pace(), grace)
 
 
 async def closed_loop(
     items: AsyncIterator[T], send: Send[T], stop: asyncio.Event, *, concurrency: int, grace: float
 ) -> None:
-    """Keeps ``concurrency`` sends going: a new one begins when one has ended. Its moment is when it begins."""
-    turn = asyncio.Lock()
-
-    async def worker() -> None:
-        while not stop.is_set():
-            async with turn:
-                thing = await anext(items, None)
-            if thing is None:
-                return
-            await send(thing, time.monotonic())
-
+    """Keeps ``concurrency`` sends going: a new one begins when one has ended. Its moment is when it begins. Ends as an open
+    loop does."""
     running = _Running(stop)
-    for _ in range(concurrency):
-        running.add(worker())
-    await running.ended(grace)
+    free = asyncio.Semaphore(concurrency)
+
+    async def one(thing: T) -> None:
+        try:
+            await send(thing, time.monotonic())
+        finally:
+            free.release()
+
+    async def pace() -> None:
+        async for thing in items:
+            await free.acquire()
+            if stop.is_set():
+                return
+            running.add(one(thing))
+
+    await running.paced(pace(), grace)
 
 
 async def _until(due: float, stop: asyncio.Event, alarm: Alarm) -> bool:
@@ -87,21 +94,15 @@ class _Running:
         self._failed: BaseException | None = None
         self._empty = asyncio.Event()
 
-    def add(self, work: Coroutine[Any, Any, None]) -> None:
+    def add(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._done)
+        return task
 
-    def _done(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            self._failed = self._failed or error
-            self._stop.set()
-        if not self._tasks:
-            self._empty.set()
-
-    async def ended(self, grace: float) -> None:
-        """Waits for all; once stopped, for ``grace`` seconds."""
+    async def paced(self, pace: Coroutine[Any, Any, None], grace: float) -> None:
+        """Runs ``pace``, which adds the sends, and waits for all. A stop ends it at once; the sends then have ``grace`` seconds."""
+        pacing = self.add(pace)
         try:
             while self._tasks and not self._stop.is_set():
                 self._empty.clear()
@@ -109,6 +110,7 @@ class _Running:
                 await asyncio.wait({empty, stopped}, return_when=asyncio.FIRST_COMPLETED)
                 empty.cancel()
                 stopped.cancel()
+            pacing.cancel()
             if self._tasks:
                 await asyncio.wait(set(self._tasks), timeout=grace)
         finally:
@@ -118,3 +120,11 @@ class _Running:
             await asyncio.gather(*late, return_exceptions=True)
         if self._failed is not None:
             raise self._failed
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._failed = self._failed or error
+            self._stop.set()
+        if not self._tasks:
+            self._empty.set()

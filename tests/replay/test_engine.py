@@ -100,3 +100,69 @@ async def test_a_bug_of_ours_is_raised_and_stops_the_rest(closed: bool) -> None:
     with pytest.raises(ZeroDivisionError):
         await loop
     assert len(sent) < 10
+
+
+async def broken() -> AsyncIterator[Any]:
+    """Three things at once, then whoever has them is gone."""
+    for n in range(3):
+        yield (0.0, n)
+    raise ZeroDivisionError
+
+
+async def silent() -> AsyncIterator[Any]:
+    yield (0.0, 0)
+    await asyncio.Event().wait()
+
+
+def loop(closed: bool, items: AsyncIterator[Any], send: Any, stop: asyncio.Event, grace: float) -> Any:
+    return (
+        closed_loop(items, send, stop, concurrency=8, grace=grace)
+        if closed
+        else open_loop(items, send, stop, grace=grace)
+    )
+
+
+@pytest.mark.parametrize("closed", [True, False])
+async def test_what_is_in_flight_finishes_when_there_is_nobody_to_say_what_comes_next(closed: bool) -> None:
+    ended: list[Any] = []
+
+    async def send(n: Any, _: float) -> None:
+        await asyncio.sleep(0.1)
+        ended.append(n)
+
+    with pytest.raises(ZeroDivisionError):
+        await loop(closed, broken(), send, asyncio.Event(), grace=5)
+    assert len(ended) == 3
+
+
+@pytest.mark.parametrize("closed", [True, False])
+async def test_a_stop_does_not_wait_for_what_comes_next(closed: bool) -> None:
+    stop, ended = asyncio.Event(), []
+
+    async def send(n: Any, _: float) -> None:
+        stop.set()
+        await asyncio.sleep(0.1)
+        ended.append(n)
+
+    begun = time.monotonic()
+    await loop(closed, silent(), send, stop, grace=20)
+    assert len(ended) == 1 and time.monotonic() - begun < 5
+
+
+@pytest.mark.parametrize("closed", [True, False])
+async def test_cancelling_a_loop_leaves_nothing_running(closed: bool) -> None:
+    cancelled: list[Any] = []
+
+    async def send(n: Any, _: float) -> None:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            cancelled.append(n)
+            raise
+
+    running = asyncio.ensure_future(loop(closed, silent(), send, asyncio.Event(), grace=20))
+    await asyncio.sleep(0.05)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert len(cancelled) == 1
