@@ -8,6 +8,7 @@ task ran; here a chunk is timed as the socket is read, and the caller wakes up o
 from __future__ import annotations
 
 import asyncio
+import errno
 import functools
 import re
 from dataclasses import dataclass, replace
@@ -34,6 +35,9 @@ _READ = 2**20
 """Bytes that may lie parsed and untaken, several times what one read of a socket brings."""
 _HEAD = 2**16
 _DONE = (b"[DONE]\n\n", b"[DONE]\r\n\r\n")
+_LONGEST = max(map(len, _DONE))
+_OURS = frozenset((errno.EMFILE, errno.ENFILE, errno.EADDRNOTAVAIL, errno.ENOBUFS, errno.ENOMEM))
+"""What this machine has no more of: files, ports, memory. No server is asked, and none is to blame."""
 _UNCLEAN = re.compile(r"[\r\n\0]")
 _BLANK = re.compile(r"[\0-\x20\x7f]")
 
@@ -72,9 +76,9 @@ class Client:
     async def send(self, call: Call) -> Recording:
         """Sends a call and reads its answer to the end. Whatever fails is in the recording; only cancellation raises."""
         recording, stale = await self._attempt(call)
-        if stale:
+        while stale:  # several may have been closed at once; a new connection never is
             self.idle_resets += 1
-            recording, _ = await self._attempt(call)
+            recording, stale = await self._attempt(call)
         return recording
 
     async def _attempt(self, call: Call) -> tuple[Recording, bool]:
@@ -87,21 +91,22 @@ class Client:
         except TimeoutError:
             return _unsent(start, f"no connection within {call.connect:g} s"), False
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            return _unsent(start, _words(error)), False
+            ours = isinstance(error, OSError) and error.errno in _OURS
+            return _unsent(start, _words(error), Ending.NOT_SENT if ours else Ending.CONNECT_FAILED), False
         wire = cast("_Wire", connection.protocol)
         wire.calls += 1
         answer = _Answer(wire, call)
         try:
             answer.ask(request)
             await answer.over
-        except asyncio.CancelledError:
-            wire.answer = None
-            wire.abort()
-            raise
         finally:
             answer.rest()
             wire.answer = None
-            (connection.release if answer.whole else connection.close)()
+            if answer.whole:
+                connection.release()
+            else:
+                wire.abort()  # closing would wait until the server has read what it may never read
+                connection.close()
         recording = answer.recording()
         if wire.calls == 1:
             return replace(recording, connect_s=answer.sent_at - start), False
@@ -173,6 +178,7 @@ class _Answer:
         "_left",
         "_payload",
         "_said_done",
+        "_tail",
         "_timers",
         "_wire",
         "over",
@@ -188,6 +194,7 @@ class _Answer:
         self._chunks: list[tuple[float, bytes]] = []
         self._left = call.max_answer
         self._said_done = False
+        self._tail = b""
         self._ending, self._detail, self._ended_at = Ending.COMPLETE, "", 0.0
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self.over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -247,7 +254,8 @@ class _Answer:
             if self._left < 0:
                 self._end(Ending.OVERSIZE)
                 return
-            if data.endswith(_DONE) and not payload.is_eof():
+            self._tail = (self._tail + data[-_LONGEST:])[-_LONGEST:]
+            if self._tail.endswith(_DONE) and not payload.is_eof():
                 self._said_done = True
                 self._timers["linger"] = asyncio.get_running_loop().call_later(
                     _LINGER_S, self._end, Ending.COMPLETE
@@ -315,8 +323,8 @@ def _request(call: Call, host: str, target: str) -> bytes:
     return "\r\n".join((*lines, "\r\n")).encode("utf-8", "surrogateescape") + call.body
 
 
-def _unsent(start: float, detail: str) -> Recording:
-    return Recorder(start, limit=0).end(monotonic(), Ending.CONNECT_FAILED, detail)
+def _unsent(start: float, detail: str, ending: Ending = Ending.CONNECT_FAILED) -> Recording:
+    return Recorder(start, limit=0).end(monotonic(), ending, detail)
 
 
 def _words(error: BaseException) -> str:

@@ -52,6 +52,7 @@ class Ending(StrEnum):
     """How the transport of an answer ended, as the reader of the socket saw it."""
 
     COMPLETE = "complete"
+    NOT_SENT = "not_sent"
     CONNECT_FAILED = "connect_failed"
     TIMEOUT = "timeout"
     RESET = "reset"

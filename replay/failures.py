@@ -97,6 +97,7 @@ _BY_WORD = {
 }
 """Types and codes in the body, of every dialect, by the status that they stand for."""
 _ENDINGS = {
+    Ending.NOT_SENT: (Outcome.NOT_SENT, ErrorClass.CONNECT, "this machine had no means to send it"),
     Ending.CONNECT_FAILED: (Outcome.CONNECT_ERROR, ErrorClass.CONNECT, "no connection"),
     Ending.TIMEOUT: (Outcome.TIMEOUT, ErrorClass.TIMEOUT, "time limit passed"),
     Ending.RESET: (

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import resource
 import socket
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from replay.client import Call, Client
-from replay.exchange import Ending, Recording
+from replay.exchange import Ending, Outcome, Recording
+from replay.failures import transport_failure
 from tests.replay.servers import CHAT_ANSWER, acting, reply, saying
 
 STREAM_HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -73,6 +79,21 @@ async def test_a_socket_left_open_after_done_does_not_hold_the_answer() -> None:
     async with acting(act) as url, asyncio.timeout(5):
         got = await send(url)
     assert got.ending is Ending.COMPLETE and body(got) == b"data: [DONE]\n\n"
+
+
+@pytest.mark.parametrize("pieces", [(b"data: [DO", b"NE]\n\n"), (b"data: [DONE]\r\n\r", b"\n")])
+async def test_done_may_come_in_pieces(pieces: tuple[bytes, ...]) -> None:
+    async def act(_: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(STREAM_HEAD)
+        for piece in pieces:
+            writer.write(chunk(piece))
+            await writer.drain()
+            await asyncio.sleep(0.02)
+        await reader.read()
+
+    async with acting(act) as url, asyncio.timeout(5):
+        got = await send(url)
+    assert got.ending is Ending.COMPLETE and body(got) == b"".join(pieces)
 
 
 async def silent(_: bytes, reader: asyncio.StreamReader, __: asyncio.StreamWriter) -> None:
@@ -159,6 +180,63 @@ async def test_an_idle_connection_closed_by_the_server_costs_nothing() -> None:
         second = await client.send(Call(url=url, body=b"{}"))
         assert client.idle_resets == 1
     assert (first.status, second.status, answered) == (200, 200, 3)
+
+
+async def test_however_many_idle_connections_were_closed_a_new_one_is_tried() -> None:
+    used: set[asyncio.StreamWriter] = set()
+
+    async def act(_: bytes, __: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if writer in used:
+            writer.transport.abort()
+            return
+        used.add(writer)
+        await asyncio.sleep(0.05)
+        writer.write(reply(b"{}"))
+
+    async with acting(act) as url, Client() as client:
+        await asyncio.gather(*(client.send(Call(url=url, body=b"{}")) for _ in range(3)))
+        assert len(used) == 3
+        got = await client.send(Call(url=url, body=b"{}"))
+        assert got.status == 200 and client.idle_resets == 3
+
+
+def open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+async def test_a_server_that_never_reads_keeps_no_connection_of_ours() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as sock:  # the system accepts for it
+        url = f"http://127.0.0.1:{sock.getsockname()[1]}"
+        async with Client() as client:
+            before = open_files()
+            for _ in range(3):
+                got = await client.send(Call(url=url, body=b"x" * 16_000_000, first_byte=0.1))
+                assert got.ending is Ending.TIMEOUT
+            await asyncio.sleep(0.05)
+            assert open_files() == before
+
+
+@contextmanager
+def few_files(more: int) -> Iterator[None]:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (open_files() + more, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+async def test_what_this_machine_cannot_send_is_no_failure_of_the_server() -> None:
+    with socket.create_server(
+        ("127.0.0.1", 0), backlog=50
+    ) as sock:  # the system accepts, with no file of ours
+        url = f"http://127.0.0.1:{sock.getsockname()[1]}"
+        async with Client() as client:
+            call = Call(url=url, body=b"{}", first_byte=0.3)
+            with few_files(10):
+                answers = await asyncio.gather(*(client.send(call) for _ in range(30)))
+    outcomes = Counter(transport_failure(one).outcome for one in answers)
+    assert set(outcomes) == {Outcome.TIMEOUT, Outcome.NOT_SENT} and outcomes[Outcome.TIMEOUT] >= 5, outcomes
 
 
 async def test_a_fresh_connection_that_breaks_is_not_tried_again() -> None:
