@@ -222,6 +222,8 @@ class Redactor:
         return replace(
             answer,
             choices=tuple(self._choice(choice) for choice in answer.choices),
+            model=self._word(answer.model),
+            fingerprint=self._word(answer.fingerprint),
             error=None if answer.error is None else self._failure(answer.error),
             oddities=tuple(replace(odd, evidence=self.text(odd.evidence)) for odd in answer.oddities),
             extra=tuple((self.text(path), self._string(text)) for path, text in answer.extra),
@@ -234,10 +236,16 @@ class Redactor:
             reasoning=self.text(choice.reasoning),
             refusal=self.text(choice.refusal),
             tool_calls=tuple(
-                replace(c, name=self.text(c.name), arguments=self._string(c.arguments))
+                replace(c, name=self.text(c.name), arguments=self._string(c.arguments), id=self._word(c.id))
                 for c in choice.tool_calls
             ),
+            finish_reason=self._word(choice.finish_reason),
+            role=self.text(choice.role),
         )
+
+    def _word(self, text: str | None) -> str | None:
+        """A server may say anything anywhere."""
+        return None if text is None else self.text(text)
 
     def _failure(self, failure: Failure) -> Failure:
         return replace(failure, message=self.text(failure.message))

@@ -37,10 +37,10 @@ def _record(line: int, row: JSON) -> Record:
         answer = chat.answer([chat.choice(0, last)])
         notes |= {"answer-split", "response-rebuilt"}
     response = None
-    if isinstance(answer, dict):
-        status = status_of(row.get("status"))
+    status = None if body is row else status_of(row.get("status"))
+    if isinstance(answer, dict) or status is not None:
         notes |= {"status-missing"} if status is None else set()
-        response = Reply(status=status, body=answer)
+        response = Reply(status=status, body=answer if isinstance(answer, dict) else None)
     return made(
         line,
         request=Call(method="POST", path=path_of(body), body=body),

@@ -15,13 +15,17 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from migrate.cli import main
+from migrate.config import Redact
+from migrate.imports import Importer, Part, Plan
 from migrate.salt import key_file
-from migrate.store import Store, Writer
+from migrate.store import Store, Writer, codec
 from replay.exchange import Exchange, Outcome, Request
+from replay.formats import read_lines
 from reports.compare import compare
 from reports.judgement import Severity
 from tests.migrate.samples import request
@@ -216,6 +220,93 @@ def test_no_secret_of_a_header_an_address_or_a_named_field_is_stored(tmp_path: P
         assert "secret-" not in text and "pa55" not in text and "99887766" not in text
 
 
+def places(value: Any, *path: Any) -> Iterator[tuple[Any, ...]]:
+    """Where the texts of a JSON value are."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for name, one in inner:
+        yield from places(one, *path, name)
+    if isinstance(value, str):
+        yield path
+
+
+def with_text(value: Any, path: tuple[Any, ...], text: str) -> Any:
+    copy = here = json.loads(json.dumps(value))
+    for name in path[:-1]:
+        here = here[name]
+    here[path[-1]] = text
+    return copy
+
+
+CALL = {"id": "c", "type": "function", "function": {"name": "f", "arguments": '{"a": "b"}'}}
+PAIR = {
+    "request": {
+        "model": "m",
+        "user": "u",
+        "metadata": {"k": "v"},
+        "stop": ["x"],
+        "messages": [
+            {
+                "role": "user",
+                "name": "n",
+                "content": [{"type": "image_url", "image_url": {"url": "http://x/y"}}],
+            },
+            {"role": "assistant", "content": None, "tool_calls": [CALL]},
+            {"role": "tool", "tool_call_id": "c", "content": "r"},
+        ],
+        "tools": [
+            {
+                "type": "function",
+                "function": {"name": "f", "description": "d", "parameters": {"default": "z"}},
+            }
+        ],
+    },
+    "response": {
+        "id": "r",
+        "model": "m",
+        "system_fingerprint": "fp",
+        "provider": "p",
+        "odd": {"deep": ["v"]},
+        "usage": {"prompt_tokens": 1, "completion_tokens": 2, "extra": "w"},
+        "choices": [
+            {
+                "index": 0,
+                "finish_reason": "stop",
+                "message": {
+                    "role": "assistant",
+                    "content": "t",
+                    "reasoning": "b",
+                    "refusal": "n",
+                    "tool_calls": [CALL],
+                },
+            }
+        ],
+    },
+}
+FAILED = PAIR | {
+    "response": {"error": {"message": "m", "type": "t", "code": "c", "param": "p"}},
+    "status": 401,
+}
+SECRET = "proj-a1B2c3D4e5F6g7H8i9J0"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"sk-{SECRET}",
+        json.dumps({"x": {"k": f"sk-{SECRET}"}}),
+        json.dumps(json.dumps({"k": json.dumps([f"sk-{SECRET}"])})),
+        f"https://ada:{SECRET}@far/x?api_key={SECRET}&z",
+    ],
+)
+def test_a_secret_is_replaced_wherever_a_pair_holds_it(text: str) -> None:
+    work = Importer(Plan(form="chat-jsonl", run="r", rules=Redact(), salt=bytes(16)))
+    for pair in (PAIR, FAILED):
+        for path in places(pair):
+            rows = work(Part(list(read_lines([(1, with_text(pair, path, text))], "chat-jsonl")))).rows
+            held = b"".join(codec.unpack(body) for body in rows.bodies.values())
+            assert SECRET not in f"{rows.requests} {rows.observations} {held!r}", path
+
+
 def test_what_a_log_holds_cannot_command_the_terminal(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -335,6 +426,10 @@ def test_what_is_exported_can_be_imported_again(
             for side in (before, after)
         ]
         assert texts[0] == texts[1] and len(texts[0]) == 4
+        failed = [
+            [e.baseline.status for e in side if e.baseline and e.baseline.failure] for side in (before, after)
+        ]
+        assert failed == [[429], [429]]
 
 
 def test_what_is_no_json_object_is_left_out_of_an_export_and_counted(
