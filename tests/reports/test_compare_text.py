@@ -63,7 +63,7 @@ class TestShortAnswers:
         assert compared("Paris", "I believe that it is Paris").undecided
 
     def test_a_script_without_spaces_has_words_too(self) -> None:
-        assert categories(compared("\u662f\u7684", "\u4e0d\u662f")) == ["text.short"]
+        assert categories(compared("\u5317\u4eac", "\u4e0a\u6d77")) == ["text.short"]
         assert compared("\u6c34" * 12, "\u706b" * 12).undecided
 
 

@@ -10,6 +10,7 @@ from reports.judgement import Finding, Severity
 
 _WHOLE = re.compile(r"\A\W*(?:(?:final )?answer|option|choice)?\W*([A-J])\W*\Z", re.IGNORECASE)
 _HEAD = re.compile(r"\A[\W]{0,3}([A-J])(?:[).:\]]|\)?\.)\s")
+_LETTER = re.compile(r"\(?([A-J])\)?\Z")
 _SAID = re.compile(
     r"(?:[Aa]nswer|[Oo]ption|[Cc]hoice|ANSWER|[Aa]ntwort|[Rr]éponse|[Rr]espuesta|答案)"
     r"(?: (?:is|ist|est|es)|是|为)?[:\s\uff1a]{0,3}"
@@ -42,5 +43,6 @@ def choice(plain: Plain) -> str | None:
     said = _SAID.findall(text) if not (plain.words.isdisjoint(_HINTS) and text.isascii()) else ()
     if said:
         return str(said[-1])
-    head = _HEAD.match(text)
+    first = plain.sentences[0] if plain.sentences else ""
+    head = _HEAD.match(text) or _LETTER.match(first)
     return head[1] if head else None

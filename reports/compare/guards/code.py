@@ -26,6 +26,7 @@ _ALIKE = 0.8
 """Share of common tokens from which two programs are one that was changed in a few places."""
 _MAIN = 0.5
 """Share of an answer from which its code is the answer."""
+_SHOWN = 8
 _TOKENS = 20_000
 """Tokens of a program that are looked at."""
 
@@ -65,13 +66,16 @@ def _alone(side: str, baseline: Plain, candidate: Plain) -> Finding | None:
 
 
 def _commands(old: _Program, new: _Program) -> Finding | None:
-    gone = [one for one in old.commands if one not in new.commands]
-    come = [one for one in new.commands if one not in old.commands]
+    was, now = frozenset(old.commands), frozenset(new.commands)
+    gone, come = (
+        [one for one in old.commands if one not in now],
+        [one for one in new.commands if one not in was],
+    )
     if not (gone or come):
         return None
     severity = Severity.BLOCK if gone and come else Severity.WARN
     message = f"commands differ: the baseline has {_list(gone)}, the candidate {_list(come)}"
-    return _finding("text.command", severity, message, both(" ; ".join(gone), " ; ".join(come)))
+    return _finding("text.command", severity, message, both(_list(gone), _list(come)))
 
 
 def _programs(old: _Program, new: _Program) -> Finding | None:
@@ -82,6 +86,9 @@ def _programs(old: _Program, new: _Program) -> Finding | None:
     if not (gone or come):
         return _finding("text.code", Severity.WARN, "the lines of code stand in another order", evidence)
     was, now = _tokens(old.lines), _tokens(new.lines)
+    if was == now:
+        message = f"the code is indented otherwise: {_text(gone or come)}"
+        return _finding("text.code", Severity.BLOCK, message, evidence)
     if _renamed(was, now):
         return _finding("text.code", Severity.WARN, "names in the code differ", evidence)
     common = sum((Counter(was) & Counter(now)).values())
@@ -93,14 +100,14 @@ def _programs(old: _Program, new: _Program) -> Finding | None:
 
 
 def _program(blocks: Iterable[Code]) -> _Program:
-    lines: list[Line] = []
+    lines: list[str] = []
     commands: list[str] = []
     for block in blocks:
         if block.language in _SHELLS or (not block.language and _all_prompts(block.lines)):
             commands += _typed(block.lines)
         else:
-            lines += _read(block.lines)
-    return _Program(lines=tuple(lines), commands=tuple(dict.fromkeys(commands)))
+            lines += block.lines
+    return _Program(lines=tuple(_read(lines)), commands=tuple(dict.fromkeys(commands)))
 
 
 def _all_prompts(lines: Sequence[str]) -> bool:
@@ -120,16 +127,17 @@ def _typed(lines: Sequence[str]) -> Iterator[str]:
             yield typed.replace('"', "'")
 
 
-def _read(lines: Iterable[str]) -> Iterator[Line]:
-    """Lines as tokens, with their depth: how many spaces a level takes does not count."""
+def _read(lines: Sequence[str]) -> Iterator[Line]:
+    """Lines as tokens, with their depth: how many spaces a level takes does not count, nor any depth beside braces."""
     depths: list[int] = []
+    braces = any(line.rstrip().endswith("{") for line in lines)
     for line in lines:
         tokens = _TOKEN.findall(_COMMENT.sub("", line).replace('"', "'"))
         while tokens and tokens[-1] in _CLOSING:
             tokens.pop()
         if not tokens:
             continue
-        indent = len(line) - len(line.lstrip())
+        indent = 0 if braces else len(line) - len(line.lstrip())
         while depths and depths[-1] >= indent:
             depths.pop()
         depths.append(indent)
@@ -163,7 +171,7 @@ def _text(lines: Iterable[Line]) -> str:
 
 
 def _list(commands: Sequence[str]) -> str:
-    return excerpt("; ".join(commands), 80) or "none of its own"
+    return excerpt("; ".join(commands[:_SHOWN]), 80) or "none of its own"
 
 
 def _finding(category: str, severity: Severity, message: str, evidence: str, side: str = "pair") -> Finding:

@@ -15,9 +15,7 @@ _TOKEN = re.compile(
     r"|\[/?INST\]|\[/?(?:TOOL_CALLS|AVAILABLE_TOOLS|TOOL_RESULTS|SYSTEM_PROMPT)\]"
     r"|[\u0120\u010a](?=[A-Za-z])[A-Za-z]+[\u0120\u010a]|\u2581\w+\u2581"  # bytes and spaces as tokenizers write them
 )
-_TURN = re.compile(
-    r"(?:^|[.!?\"'] )(User|Human|Assistant|USER|ASSISTANT|### (?:Instruction|Response|Human|Assistant)): ?\S"
-)
+_TURN = re.compile(r"(?:User|Human|Assistant|USER|ASSISTANT|Instruction|Response): ?\S")
 _SPEAKERS = frozenset(("user", "human", "assistant", "instruction", "response"))
 
 
@@ -36,7 +34,7 @@ def guard_markup(baseline: Plain, candidate: Plain) -> Finding | None:
                 severity=severity,
                 message=f"on the {side}'s side {what}: {excerpt(found[0], 40)}",
                 side=side,
-                evidence=both(_around(baseline, old), _around(candidate, new)),
+                evidence=both(_around(old, baseline), _around(new, candidate)),
             )
     return None
 
@@ -49,8 +47,10 @@ def _token(plain: Plain) -> re.Match[str] | None:
 
 
 def _turn(plain: Plain) -> re.Match[str] | None:
-    return None if plain.words.isdisjoint(_SPEAKERS) else _TURN.search(plain.text)
+    if plain.words.isdisjoint(_SPEAKERS):
+        return None
+    return next(filter(None, map(_TURN.match, plain.sentences[1:])), None)
 
 
-def _around(plain: Plain, match: re.Match[str] | None) -> str:
-    return plain.text if match is None else plain.text[max(0, match.start() - 60) : match.end() + 60]
+def _around(match: re.Match[str] | None, plain: Plain) -> str:
+    return plain.text if match is None else match.string[max(0, match.start() - 60) : match.end() + 60]

@@ -35,7 +35,7 @@ _MONTH_ALONE = re.compile(
     r"|(?:in|of|by|since|until|during|last|next|this|early|late) (?:march|may)\b"
 )
 _WEEKDAY = re.compile(
-    r"(?:m(?<!\w.)on|t(?<!\w.)ues|w(?<!\w.)ednes|t(?<!\w.)hurs|f(?<!\w.)ri|s(?<!\w.)atur|s(?<!\w.)un)"
+    r"(?:m(?<!\w.)on|t(?<!\w.)ue(?:s)?|w(?<!\w.)ed(?:nes)?|t(?<!\w.)hu(?:rs)?|f(?<!\w.)ri|s(?<!\w.)at(?:ur)?|s(?<!\w.)un)"
     r"(?:days?\b|\b(?=[.,]? ?\d|,))"
 )
 _HALF_DAY = re.compile(

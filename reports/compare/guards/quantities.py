@@ -21,6 +21,8 @@ _SPELLED = re.compile(rf"(?:{_NUMBER_WORD})\b(?:(?:[ -]| and )(?:{_NUMBER_WORD})
 _SPELLABLE = frozenset((*WORDS, *_SCALE_WORDS)) - {"one"}
 _ORDINALS = frozenset({"st", "nd", "rd", "th"})
 _SYMBOLS = frozenset("$€£¥₹₩₽")
+_WORDS = 16
+"""Words of one spelled number; a run of more is not one."""
 _BEFORE_MINUS = ("", *" (=$€£¥₹")
 _BEFORE, _BEHIND_IT = 14, 40
 """Characters around a number that can belong to it."""
@@ -120,7 +122,10 @@ def _plain(digits: str) -> str:
 
 def _in_words(text: str, match: re.Match[str]) -> Iterator[Quantity]:
     """Numbers of a run of number words: "one hundred and five" is one, "two three" are two."""
-    values = list(_values(re.findall(r"[a-z]+", match[0].lower())))
+    words = re.findall(r"[a-z]+", match[0].lower())
+    if words[0] not in WORDS and text[max(0, match.start() - 2) : match.start()][:1].isdigit():
+        return  # the "million" of "1.2 million" was read with its digits
+    values = list(_values(words))
     for value in values[:-1]:
         yield Quantity(value=str(value), word=True)
     if values and not (values[-1] == 1 and match[0].lower() == "one"):
@@ -129,7 +134,7 @@ def _in_words(text: str, match: re.Match[str]) -> Iterator[Quantity]:
 
 def _values(words: list[str]) -> Iterator[int]:
     total, below, last = 0, 0, 0
-    for word in words:
+    for word in words[:_WORDS]:
         if word == "and":
             if last < 100:
                 yield from _said(total + below)

@@ -8,10 +8,20 @@ from reports.compare.model import both
 from reports.compare.normal import Plain
 from reports.judgement import Finding, Severity
 
+_YES = "yes|yeah|yep|correct|true|right"
+_NO = "no|nope|incorrect|false|wrong"
 _HEAD = re.compile(
-    r"\A\W*(?:(yes|yeah|yep|correct|true|right)|(no|nope|incorrect|false|wrong))"
-    r"(?=\W*\Z|\s*[,.;:!-]|\s+(?:it|they|you|we|i|there|he|she|this|that|the)\b)",
+    rf"\A\W*(?:({_YES})|({_NO}))(?=\W*\Z|\s*[,.;:!-]|\s+(?:it|they|you|we|i|there|he|she|this|that|the)\b)",
     re.IGNORECASE,
+)
+_ELSEWHERE = re.compile(
+    r"\A\W*(?:(sí|sim|sì|oui|ja|jawohl|tak|да|はい|是的?|对|對|네)|(non|nein|não|nee|nie|нет|いいえ|不是?|不对|不對|아니요))"
+    r"(?=\W*\Z|\s*[,.;:!、。\uff0c\uff01-])",
+    re.IGNORECASE,
+)
+"""In other languages only where the word stands by itself: "non" and "ja" begin sentences that are no answers."""
+_SAID = re.compile(
+    rf"\b(?:answer|claim|statement)\b(?: is|:) ?(?:({_YES})|({_NO}))\b(?=\W*\Z|[,.;:!])", re.IGNORECASE
 )
 
 
@@ -30,8 +40,9 @@ def guard_yes_no(baseline: Plain, candidate: Plain) -> Finding | None:
 
 
 def polarity(text: str) -> bool | None:
-    """True for a leading yes, False for a leading no, ``None`` for neither."""
-    match = _HEAD.match(text[:200])
+    """True for a leading yes or "the answer is yes", False for a no, ``None`` for neither."""
+    head = text[:200]
+    match = _HEAD.match(head) or _ELSEWHERE.match(head) or _SAID.search(head)
     return None if match is None else match[1] is not None
 
 
