@@ -7,6 +7,7 @@ import gc
 import itertools
 import multiprocessing
 import signal
+import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from multiprocessing import resource_tracker
@@ -92,13 +93,32 @@ class _Hand(Generic[Batch, Result]):
 
 @contextlib.contextmanager
 def uninterrupted() -> Iterator[None]:
-    """A process that is started meanwhile never sees an interrupt, which is for the one who asked for its work."""
+    """A process that is started meanwhile never sees an interrupt, which is for the one who asked for its work, and who gets it
+    when the start is over: a process that is half started would say so with a traceback."""
     resource_tracker.ensure_running()  # it lets interrupts through once it has started
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
-        yield
+        with _put_off():
+            yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextlib.contextmanager
+def _put_off() -> Iterator[None]:
+    """An interrupt that another thread takes, which blocks none, raises KeyboardInterrupt in the main thread all the same."""
+    raises = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if not raises or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+    signal.signal(signal.SIGINT, lambda number, _: came.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        if came:
+            raise KeyboardInterrupt
 
 
 def _serve(pipe: Connection, make: Make[Plan, Batch, Result], plan: Plan) -> None:

@@ -12,6 +12,7 @@ import signal
 import stat
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,6 +22,7 @@ import pytest
 
 from migrate.cli import main
 from migrate.config import Redact
+from migrate.crew import uninterrupted
 from migrate.imports import Importer, Part, Plan
 from migrate.salt import key_file
 from migrate.store import Store, Writer, codec
@@ -803,6 +805,30 @@ def test_interrupted_everything_taken_is_written_and_the_same_log_again_complete
     assert run("import", "log.jsonl", "--quiet") == 0
     assert numbers(stored()) == list(range(6_000))
     assert len({words.split()[1] for words in hidden() if "[email:" in words}) == 1
+
+
+def test_an_interrupt_waits_until_a_process_has_started() -> None:
+    reached = False
+
+    def starting() -> None:
+        nonlocal reached
+        with uninterrupted():
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.2)
+            reached = True
+
+    over = threading.Event()
+    thread = threading.Thread(target=over.wait)  # blocks no signal, as the one that writes
+    thread.start()
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            starting()
+        assert reached and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
+        over.set()
+        thread.join()
 
 
 @several
