@@ -23,7 +23,7 @@ import numpy as np
 import orjson
 from scipy.stats import binomtest
 
-from benchmarks.truth import DATA, ROOT, Sample, Set, sets
+from benchmarks.truth import DATA, ROOT, Sample, Set, sets, spelled
 from migrate.embedder import Embedder
 from replay.exchange import Answer, Arm, Choice, Observation, Outcome, Request
 from reports.compare import Comparison, Embed, resolve
@@ -141,13 +141,6 @@ def seen(said: str | Choice, arm: Arm) -> Observation:
     )
 
 
-def spelled(said: str | Choice) -> str:
-    """An answer as one text, for plain cosine."""
-    if isinstance(said, str):
-        return said
-    return "\n".join([said.text, *(f"{call.name}({call.arguments})" for call in said.tool_calls)]).strip()
-
-
 def best_threshold(scored: Sequence[Scored]) -> float:
     """Below it plain cosine says "different": the best macro-average of balanced accuracy on the tuning half."""
     grid = np.arange(0.30, 1.0, 0.005)
@@ -219,11 +212,25 @@ def row(one: Scored, half: bool, threshold: float) -> bool:
         f"{f'[{low:.1%}, {high:.1%}]':17}{f'{relation} {one.set.target:.1%}':>9}  {word(good)} "
         f"{percent(plain):>8}"
     )
+    kinds = by_kind(one, half)
+    if kinds and one.set.each is not None:
+        kind = min(kinds, key=kinds.__getitem__)
+        good = good and kinds[kind] >= one.set.each
+        print(f"{'':4}lowest of {len(kinds)} kinds: {kind} {kinds[kind]:.1%} (at least {one.set.each:.0%})")
     if open_ones := sum(not result.scored for result in one.results):
         print(
             f"{'':4}{open_ones} of {len(one.results)} could not be scored and count as not called different"
         )
     return good
+
+
+def by_kind(one: Scored, half: bool) -> dict[str, float]:
+    """The share called different of each kind."""
+    calls: dict[str, list[bool]] = {}
+    samples = [sample for sample in one.set.samples if sample.reported is half]
+    for sample, call in zip(samples, one.calls(half), strict=True):
+        calls.setdefault(sample.kind, []).append(call)
+    return {kind: fmean(found) for kind, found in calls.items()}
 
 
 def show_confusions(one: Scored, half: bool, most: int) -> None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from benchmarks import changes
 from benchmarks.gsm8k import solutions
 from benchmarks.negated import contracted, negated
 from replay.exchange import Choice
@@ -42,7 +43,7 @@ class Sample:
     @property
     def reported(self) -> bool:
         """The half: False is for tuning, True for the report. Fixed by the text alone."""
-        key = self.group or "\n".join(sorted((str(self.baseline), str(self.candidate))))
+        key = self.group or "\n".join(sorted((spelled(self.baseline), spelled(self.candidate))))
         return hashlib.sha256(key.encode("utf-8", "replace")).digest()[0] % 2 == 1
 
 
@@ -57,8 +58,17 @@ class Set:
     target: float
     """Different: the lowest share that must be found. The same: the highest share of false alarms."""
     samples: tuple[Sample, ...]
+    each: float | None = None
+    """The lowest share of every kind that must be found; ``None``: only all together count."""
     comparing: Callable[..., Comparison] = compare
     """``reports.compare.compare``, or a partial of it with what the configuration would add."""
+
+
+def spelled(said: str | Choice) -> str:
+    """An answer as one text."""
+    if isinstance(said, str):
+        return said
+    return "\n".join([said.text, *(f"{call.name}({call.arguments})" for call in said.tool_calls)]).strip()
 
 
 def sets() -> Iterator[Set]:
@@ -103,6 +113,13 @@ def public_sets() -> Iterator[Set]:
     )
     yield _solved("gsm8k, right and right", different=False, target=0.005)
     yield _solved("gsm8k, right and wrong", different=True, target=0.995)
+    edited = partial(_changed, family="changes")
+    yield edited("one place changed", changes.altered(DATA), different=True, target=0.95, each=0.9)
+    yield edited("formatting only", changes.formatted(DATA), different=False, target=0.01)
+    yield edited("the same in other words", changes.respelled(DATA), different=False, target=0.1)
+    called = partial(_changed, family="calls")
+    yield called("calls, spelling only", changes.calls_respelled(DATA), different=False, target=0.01)
+    yield called("calls, changed", changes.calls_changed(DATA), different=True, target=1.0)
 
 
 def _solved(name: str, *, different: bool, target: float) -> Set:
@@ -207,6 +224,28 @@ def _made(
         Sample(baseline=one, candidate=two, different=different, kind=kind) for kind, one, two in pairs
     )
     return Set(name=name, family=family, different=different, target=target, samples=samples)
+
+
+def _changed(
+    name: str,
+    pairs: Iterable[changes.Pair],
+    *,
+    family: str,
+    different: bool,
+    target: float,
+    each: float | None = None,
+) -> Set:
+    samples = tuple(
+        Sample(
+            baseline=pair.baseline,
+            candidate=pair.candidate,
+            different=different,
+            kind=pair.kind,
+            body=dict(pair.request),
+        )
+        for pair in pairs
+    )
+    return Set(name=name, family=family, different=different, target=target, samples=samples, each=each)
 
 
 def _ended(text: str) -> str:
