@@ -55,7 +55,7 @@ class DisagreementRule(Section):
     """Answers may differ by at most ``margin`` above the noise floor; ``similarity`` is the cosine floor of a text pair."""
 
     margin: Share = Field(default=0.03, lt=1)
-    similarity: float = Field(default=0.85, ge=-1, le=1)
+    similarity: float = Field(default=0.75, ge=-1, le=1)
     required: bool = True
 
 

@@ -12,12 +12,12 @@ from replay.values import compact
 from reports.compare.cascade import compare, resolve
 from reports.compare.model import Comparison, Embed
 from reports.judgement import Severity
-from reports.policy import Extractor
+from reports.policy import DisagreementRule, Extractor
 
 Said = str | JSON
 """An answer's text, or the body of a response: chat completions, completions, Responses, messages or an error."""
 
-FLOOR = 0.85
+FLOOR = DisagreementRule().similarity
 """Lowest cosine at which differing texts count as reworded."""
 _PATH = "/v1/chat/completions"
 _NO_BODY = "envelope.choices_missing"

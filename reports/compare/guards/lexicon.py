@@ -56,10 +56,12 @@ FOCUSING = words("only solely merely exclusively")
 
 TURNING = words(
     "without non unable fail fails failed failing lack lacks lacked lacking refuse refuses refused decline declines declined "
-    "deny denies denied avoid avoids avoided avoiding "
-    "nicht kein keine keinen keinem keiner keines nie niemals ohne pas jamais aucun aucune sans nunca não sem senza"
+    "deny denies denied avoid avoids avoided avoiding ohne sans sem senza"
 )
-"""Words that deny what stands behind them, also in German, French, Spanish, Portuguese and Italian."""
+"""Words that deny what stands behind them."""
+
+ABROAD = words("nicht kein keine keinen keinem keiner keines nie niemals pas jamais aucun aucune nunca não")
+"""Words that deny their clause in German, French, Spanish and Portuguese."""
 
 _OPPOSITES = """open closed; open shut; allow forbid; allow prohibit; allow ban; permit forbid; permit prohibit; allowed banned;
 accept reject; approve reject; agree disagree; include exclude;

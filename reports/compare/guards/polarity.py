@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from reports.compare.guards.lexicon import (
+    ABROAD,
     AUXILIARIES,
     BOUNDARIES,
     COUNTING,
@@ -35,8 +36,8 @@ _SUBJECTS = lexicon("i you he she it we they there this these those")
 _NEGATIONS = frozenset(["not", *DENYING])
 _FOCUSED = "not-"
 """Stands before what alone is denied in "not at one but at zero"."""
-_DENIALS = _NEGATIONS | TURNING
-_NO_CONTENT = FUNCTION | {_FOCUSED} | _NEGATIONS | COUNTING.keys() | FOCUSING | TURNING
+_DENIALS = _NEGATIONS | TURNING | ABROAD
+_NO_CONTENT = FUNCTION | {_FOCUSED} | _DENIALS | COUNTING.keys() | FOCUSING
 _ALIASES = tuple(
     (re.compile(pattern), f" {words} ")
     for pattern, words in (
@@ -161,7 +162,7 @@ def _cues(words: Sequence[str]) -> Iterator[tuple[int, bool]]:
     for at, word in enumerate(words):
         if word == "not":
             yield at, asks or (at > 0 and words[at - 1] in AUXILIARIES)
-        elif word in DENYING:
+        elif word in DENYING or word in ABROAD:
             yield at, True
         elif word in TURNING or word == _FOCUSED:
             yield at, False

@@ -30,6 +30,7 @@ _MUTUAL = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Word:
+    text: str
     stem: str
     preposition: str
     joined: bool
@@ -55,7 +56,7 @@ def guard_roles(baseline: Plain, candidate: Plain) -> Finding | None:
 
 
 def swapped(one: Reading, two: Reading) -> tuple[str, str] | None:
-    """The two parts, in the order of ``one``, as stems; ``None`` when nothing has changed its role."""
+    """The two parts, in the order of ``one``; ``None`` when nothing has changed its role."""
     if (" by " in one.text) != (" by " in two.text) or one.stems & _MUTUAL:
         return None
     old, new = _words(one.text), _words(two.text)
@@ -73,14 +74,14 @@ def _words(text: str) -> list[_Word]:
     """The content words, each with the preposition before it."""
     found: list[_Word] = []
     preposition, joined = "", False
-    for match in _TOKEN.finditer(text.lower()):
-        word = match[0]
+    for match in _TOKEN.finditer(text):
+        word = match[0].lower()
         if word in _JOINING:
             preposition, joined = "", True
         elif word in _PREPOSITIONS:
             preposition = word
         elif word not in FUNCTION:
-            found.append(_Word(stem=stem(word), preposition=preposition, joined=joined))
+            found.append(_Word(text=match[0], stem=stem(word), preposition=preposition, joined=joined))
             preposition, joined = "", False
     return found
 
@@ -113,4 +114,4 @@ def _exchanged(old: Sequence[_Word], new: Sequence[_Word], first: int, last: int
 
 
 def _name(part: Sequence[_Word]) -> str:
-    return " ".join(word.stem for word in part)
+    return " ".join(word.text for word in part)
