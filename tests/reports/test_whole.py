@@ -6,7 +6,7 @@ import random
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reports.causes import Cause
@@ -135,6 +135,7 @@ def test_a_prompt_that_came_once_says_nothing_and_a_repeat_counts_for_the_baseli
     assert only(changing).category == "sampling.not_greedy"
 
 
+@settings(deadline=None)
 @given(st.integers(0, 10**6))
 def test_a_copy_of_the_baseline_has_no_cause_and_order_does_not_matter(seed: int) -> None:
     chance = random.Random(seed)
