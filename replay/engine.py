@@ -101,7 +101,7 @@ class _Running:
         return task
 
     async def paced(self, pace: Coroutine[Any, Any, None], grace: float) -> None:
-        """Runs ``pace``, which adds the sends, and waits for all. A stop ends it at once; the sends then have ``grace`` seconds."""
+        """Runs ``pace``, which adds the sends, and waits for all. A stop ends it at once; sends then have ``grace`` seconds."""
         pacing = self.add(pace)
         try:
             while self._tasks and not self._stop.is_set():

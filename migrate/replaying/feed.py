@@ -11,6 +11,7 @@ import contextlib
 import multiprocessing
 import os
 import pickle
+import signal
 import socket
 import struct
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
@@ -111,12 +112,16 @@ class Feed:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
-        self._process.terminate()
+        self._process.kill()  # it only reads
         self._process.join()
         self._socket.close()
 
 
 def _serve(pipe: Connection, feeding: Feeding) -> None:
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(
+            number, signal.SIG_IGN
+        )  # who stops a service tells all of its processes; the sender says when
     with contextlib.suppress(OSError):
         os.nice(_NICENESS)
     with contextlib.suppress(BrokenPipeError, ConnectionError):  # nobody is there any more

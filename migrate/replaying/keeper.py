@@ -53,10 +53,11 @@ class Seen:
         self.spent = [0, 0, 0, 0]
         """Tokens that had been reserved for what has come, prompt and answer; then what they really were."""
 
-    def count(self, seen: Observation) -> None:
-        """One more answer, or failure."""
+    def count(self, seen: Observation, again_s: float) -> None:
+        """One more answer, or failure. ``again_s``: what earlier attempts and the waits after them took."""
         if seen.outcome is not Outcome.OK:
-            self.failed[seen.failure.error_class.value if seen.failure else seen.outcome.value] += 1
+            failure = None if seen.outcome.missing else seen.failure
+            self.failed[failure.error_class.value if failure else seen.outcome.value] += 1
             return
         self.ok += 1
         timing = seen.timing
@@ -64,7 +65,7 @@ class Seen:
             self.ttft.add(timing.ttft_s)
         if timing.e2e_s is not None:
             self.e2e.add(timing.e2e_s)
-            self.from_due.add(timing.e2e_s + (timing.lag_s or 0.0))
+            self.from_due.add(timing.e2e_s + again_s + (timing.lag_s or 0.0))
 
     def values(self) -> dict[str, Any]:
         """For the panel: counts, and p50 and p99 in seconds; ``from_due`` counts from the moment it should have left."""
@@ -124,7 +125,7 @@ class Keeper:
                 reason="not_read",
             )
         self._writer.put(kept)
-        arm.count(seen)
+        arm.count(seen, heard.again_s)
         spent = (*heard.reserved, *tokens(seen, heard.asked))
         arm.spent = [before + now for before, now in zip(arm.spent, spent, strict=True)]
 

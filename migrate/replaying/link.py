@@ -45,6 +45,8 @@ class Came:
     at: float
     """Epoch seconds of the dispatch."""
     lag_s: float | None
+    again_s: float
+    """From when it first left to when it left for the last time; 0 unless it was sent again."""
     recording: Recording
     earlier: tuple[Failure, ...]
     asked: int

@@ -150,7 +150,7 @@ class Play:
             tasks = [asyncio.ensure_future(one) for one in watching]
             try:
                 async with self._work.beside:
-                    await interrupts.watch(asyncio.gather(*self._loops(sender, stop)))
+                    await interrupts.watch(asyncio.gather(*self._loops(sender, stop), return_exceptions=True))
             finally:
                 for task in tasks:
                     task.cancel()
@@ -273,10 +273,11 @@ class _Interrupts:
 
     def __init__(self, stop: asyncio.Event, *, waits: bool) -> None:
         self._stop, self._waits = stop, waits
-        self._work: asyncio.Future[list[None]] | None = None
+        self._work: asyncio.Future[list[BaseException | None]] | None = None
         self.count = 0
-        for number in (signal.SIGINT, signal.SIGTERM):
-            asyncio.get_running_loop().add_signal_handler(number, self._pressed)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:  # nohup
+                asyncio.get_running_loop().add_signal_handler(number, self._pressed)
 
     def _pressed(self) -> None:
         self.count += 1
@@ -287,14 +288,17 @@ class _Interrupts:
             # Through sys.stderr, which a panel has taken over; click keeps the terminal's own, and would write into it.
             print("stopping: waiting for what is in flight; again to stop at once", file=sys.stderr)
 
-    async def watch(self, work: asyncio.Future[list[None]]) -> None:
-        """Waits for work that a second Ctrl-C cancels."""
+    async def watch(self, work: asyncio.Future[list[BaseException | None]]) -> None:
+        """Waits for work that a second Ctrl-C cancels. Raises what the first of it raised, once all of it has ended."""
         self._work = work
         try:
-            await work
+            failed = next((error for error in await work if error is not None), None)
         except asyncio.CancelledError:
             if self.count < 2:
                 raise
+        else:
+            if failed is not None:
+                raise failed
 
 
 def _reopen(store: Store, run: str) -> None:

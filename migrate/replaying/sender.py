@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -33,6 +34,8 @@ class Side:
     def __init__(self, backend: Backend, arm: Arm, counters: Mapping[str, int], now: float) -> None:
         limits = backend.limits
         self.backend = backend
+        self.gate = asyncio.Lock()
+        """Held by the request that is the next to leave."""
         self.pace = Pace(
             requests_per_minute=limits.requests_per_minute, tokens_per_minute=limits.tokens_per_minute
         )
@@ -76,9 +79,8 @@ class Sender:
         self._released: dict[Arm, tuple[int, int]] = {}
         self._spent: dict[Arm, list[int]] = {}
         self._count = 0
-        self._epoch = (
-            time.time() - time.monotonic()
-        )  # a clock that is set back does not send a request before another
+        # Read once: a clock that is set while we send puts no request before another.
+        self._epoch = time.time() - time.monotonic()
         self.sent: dict[Arm, int] = dict.fromkeys(Arm, 0)
         self.in_flight = 0
         self.lag = Histogram()
@@ -115,7 +117,7 @@ class Sender:
         await self._link.room()
         if self._stop.is_set() or self._link.lost:
             return time.monotonic()
-        self._link.send(Asked(request=replace(ready.request, at=time.time())))
+        self._link.send(Asked(request=replace(ready.request, at=self._epoch + time.monotonic())))
         self._count += 1
         arms = [arm for arm in ready.calls if arm is not Arm.BASELINE_REPEAT]
         if self._count % 2:
@@ -143,37 +145,44 @@ class Sender:
             budget.spend(real_prompt, real_answer, time.time())
 
     async def watch(self) -> None:
-        """Measures how late the event loop itself is, until it is cancelled."""
+        """Measures how late the event loop itself is, until it is cancelled. An open loop too: what it had held up for a second
+        was late at each tick of that second."""
+        due = time.monotonic()
         while True:
-            before = time.monotonic()
-            await asyncio.sleep(_TICK_S)
-            self.loop_lag.add(time.monotonic() - before - _TICK_S)
+            due += _TICK_S
+            await asyncio.sleep(max(0.0, due - time.monotonic()))
+            self.loop_lag.add(time.monotonic() - due)
 
     def _side(self, arm: Arm) -> Side:
         return self._sides[Arm.CANDIDATE if arm is Arm.CANDIDATE else Arm.BASELINE]
 
     async def _allowed(self, ready: Ready, due: float) -> float:
-        """Waits for the slowest limit, so that a pair stays a pair, and reserves what it may cost. Returns the moment."""
-        arms = list(ready.calls)
-        moment = max(self._side(arm).pace.moment(due) for arm in arms)
-        for arm in arms:
-            self._side(arm).pace.leaves(moment, sum(ready.tokens))
-        if moment > due:
-            self.held_s = max(self.held_s, moment - due)
-            await _sleep_until(moment, self._stop)
-        now = time.time()
-        self.exhausted = self.exhausted or next(
-            (reason for arm in arms if (reason := self._side(arm).budget.exhausted(now, *ready.tokens))), None
-        )
-        if self.exhausted:
-            self._stop.set()
-            return moment
-        for arm in arms:
-            self._side(arm).budget.reserve(*ready.tokens)
+        """Waits for the slowest limit, so that a pair stays a pair, and reserves what it may cost. Returns the moment.
+
+        One after the other, so that a pause which a backend asks for meanwhile holds for all that wait.
+        """
+        sides = [self._side(arm) for arm in ready.calls]
+        moment = due
+        async with contextlib.AsyncExitStack() as gates:
+            for side in dict.fromkeys(sides):  # the baseline's first, always: nobody waits for each other
+                await gates.enter_async_context(side.gate)
+            while (free := max(side.pace.moment(due) for side in sides)) > moment and not self._stop.is_set():
+                moment = free
+                await _sleep_until(moment, self._stop)
+            for side in sides:
+                side.pace.leaves(moment, sum(ready.tokens))
+        self.held_s = max(self.held_s, moment - due)
+        for side in sides:
+            reason = side.budget.exhausted(time.time(), *ready.tokens)
+            if reason:
+                self.exhausted = self.exhausted or reason
+                self._stop.set()
+                break
+            side.budget.reserve(*ready.tokens)
         return moment
 
     async def _ask(self, ready: Ready, arm: Arm, due: float | None) -> None:
-        at, call = time.time(), ready.calls[arm]
+        at, call = self._epoch + time.monotonic(), ready.calls[arm]
         left: tuple[float, float | None] | None = None
 
         async def send() -> Recording:
@@ -201,6 +210,7 @@ class Sender:
                 arm=arm,
                 at=at if left is None else self._epoch + left[0],
                 lag_s=lag,
+                again_s=0.0 if left is None else recording.sent_at - left[0],
                 recording=recording if left is None else replace(recording, connect_s=left[1]),
                 earlier=earlier,
                 asked=len(call.body),

@@ -63,7 +63,10 @@ async def test_everything_comes_in_order_with_what_was_found(tmp_path: Path) -> 
 
 
 async def test_a_store_that_breaks_is_said_in_its_own_words(tmp_path: Path) -> None:
-    with Feed(feeding(tmp_path, Numbered(30, breaks=True))) as feed, pytest.raises(MigrateError, match="the disk is gone"):
+    with (
+        Feed(feeding(tmp_path, Numbered(30, breaks=True))) as feed,
+        pytest.raises(MigrateError, match="the disk is gone"),
+    ):
         _ = [at async for at, _ in feed]
     assert feed.read.ended
 
@@ -77,6 +80,15 @@ async def test_a_reader_that_is_killed_is_no_end(tmp_path: Path) -> None:
     with Feed(feeding(tmp_path, Numbered(10**6))) as feed, pytest.raises(MigrateError) as said:
         await killed(feed)
     assert "exit code -9; migrate replay --resume goes on" in str(said.value)
+
+
+async def test_whoever_stops_a_service_leaves_the_end_to_the_sender(tmp_path: Path) -> None:
+    with Feed(feeding(tmp_path, Numbered(30_000))) as feed:
+        items = aiter(feed)
+        await anext(items)
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            os.kill(feed.process, number)
+        assert sum([1 async for _ in items]) == 26_999
 
 
 async def test_leaving_early_ends_the_process(tmp_path: Path) -> None:

@@ -303,6 +303,25 @@ async def test_ctrl_c_lets_what_is_in_flight_finish_and_resume_sends_the_rest(tm
     assert code == 2 and "nothing to resume" in text
 
 
+async def test_a_terminal_that_is_closed_and_a_service_that_is_stopped_lose_nothing(tmp_path: Path) -> None:
+    """Both tell every process of the group."""
+    one = Server(delay=0.3)
+    async with two(one.act, one.act, tmp_path):
+        await captured(tmp_path, (question(f"q{n}") for n in range(30)))
+        words: tuple[object, ...] = ("--rate", 20, "--repeat", "0", "--to", "baseline")
+        for number, once_more in ((signal.SIGHUP, ("--resume",)), (signal.SIGTERM, ())):
+            before = len(one.asked)
+            process = await started(tmp_path, "replay", *words)
+            while len(one.asked) < before + 5:
+                await asyncio.sleep(0.01)
+            os.killpg(process.pid, number)
+            await process.communicate()
+            assert process.returncode == 130 and status(tmp_path) == "cut"
+            assert len(seen(stored(tmp_path), Arm.BASELINE)) == len(one.asked) < 25
+            words = once_more
+    assert max(Counter(one.questions).values()) == 1
+
+
 @pytest.mark.timeout(180)
 async def test_killed_ten_times_and_resumed_each_request_is_there_once(tmp_path: Path) -> None:
     """Ten moments by chance; the sender alone, or both processes."""
