@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from functools import lru_cache, reduce
 
 from reports.compare.guards.polarity import Reading, joined, read
 from reports.compare.normal import Plain
@@ -48,17 +48,28 @@ def _closest(
         place = max(places, default=None, key=lambda place: overlap(one.stems, right[place].stems))
         if place is None:
             return
-        pairs = [
-            (one, right[place]),
-            *((one, two) for two in _wider(right, place)),
-            *((wide, right[place]) for wide in _wider(left, at)),
+        choices = [
+            ((at,), (place,)),
+            *(((at,), wide) for wide in _wider(right, place)),
+            *((wide, (place,)) for wide in _wider(left, at)),
         ]
-        best = max(pairs, key=lambda pair: overlap(pair[0].stems, pair[1].stems))
-        if overlap(best[0].stems, best[1].stems) >= like:
-            yield best
+        scored = [(overlap(_stems(left, here), _stems(right, there)), here, there) for here, there in choices]
+        best, here, there = max(scored, key=lambda found: found[0])
+        if best >= like:
+            yield _taken(left, here), _taken(right, there)
 
 
-def _wider(readings: Sequence[Reading], at: int) -> Iterator[Reading]:
-    for first in (at - 1, at):
-        if 0 <= first < len(readings) - 1:
-            yield joined(readings[first], readings[first + 1])
+Places = tuple[int, ...]
+"""One sentence, or two neighbours."""
+
+
+def _wider(readings: Sequence[Reading], at: int) -> list[Places]:
+    return [(first, first + 1) for first in (at - 1, at) if 0 <= first < len(readings) - 1]
+
+
+def _stems(readings: Sequence[Reading], places: Places) -> frozenset[str]:
+    return frozenset().union(*(readings[place].stems for place in places))
+
+
+def _taken(readings: Sequence[Reading], places: Places) -> Reading:
+    return reduce(joined, (readings[place] for place in places))

@@ -38,6 +38,11 @@ _FOCUSED = "not-"
 """Stands before what alone is denied in "not at one but at zero"."""
 _DENIALS = _NEGATIONS | TURNING | ABROAD
 _NO_CONTENT = FUNCTION | {_FOCUSED} | _DENIALS | COUNTING.keys() | FOCUSING
+_ALIASED = re.compile(
+    r"'|\bno|n(?:o?t|one|ever)\b|\b(?:unless|rather|instead|opposed|free|absence|almost|a few|a little|yet to|stop|quit|too)"
+    r"|\b(?:hardly|scarcely|barely)\b"
+)
+"""A sentence without any of it has no spelling that stands for another; most have not."""
 _ALIASES = tuple(
     (re.compile(pattern), f" {words} ")
     for pattern, words in (
@@ -222,8 +227,9 @@ def _counts(words: Sequence[str]) -> Iterator[str]:
 
 def _tokens(sentence: str) -> Iterator[str]:
     text = sentence.lower()
-    for pattern, words in _ALIASES:
-        text = pattern.sub(words, text)
+    if _ALIASED.search(text):
+        for pattern, words in _ALIASES:
+            text = pattern.sub(words, text)
     for match in _TOKEN.finditer(text):
         yield match[0].partition("'")[0]
 
