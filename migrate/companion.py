@@ -33,6 +33,8 @@ _BOOT = (
 _SILENT = getattr(socket, "MSG_NOSIGNAL", 0)
 """A process that is gone is an error here, also where the application lets SIGPIPE kill."""
 _LOOK_S = 0.1
+_ENDING_S = 10.0
+"""How long a process may take to end that takes no more messages."""
 
 
 class Companion:
@@ -57,8 +59,8 @@ class Companion:
 
     @property
     def started(self) -> bool:
-        """Whether there is a process, be it ready or not."""
-        return self._socket is not None
+        """Whether there is a process, be it ready or not, or one that has ended and was not heard of yet."""
+        return self._process is not None
 
     def start(self) -> None:
         """Starts the process; ``listen`` tells when it is ready. Raises OSError."""
@@ -97,8 +99,10 @@ class Companion:
 
     def listen(self) -> str | None:
         """Takes what the process has said since. Returns its last words when it is gone, else ``None``."""
-        if self._process is None or self._socket is None:
+        if self._process is None:
             return None
+        if self._socket is None:  # a message did not arrive
+            return self._gone(self._process)
         self._hear(self._process)
         try:
             while data := self._socket.recv(2**16):
@@ -125,8 +129,11 @@ class Companion:
     def _gone(self, process: subprocess.Popen[bytes]) -> str:
         self._close()
         self._process = None
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(1.0)
+        try:
+            process.wait(_ENDING_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
         self._hear(process)
         if process.stderr is not None:
             process.stderr.close()

@@ -10,6 +10,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,10 +19,14 @@ import httpx
 import pytest
 
 import migrate
+from migrate.channel import Admitted
 from migrate.cli import main
+from migrate.companion import Companion
+from migrate.config import Backend, Config, StoreSection
 from migrate.errors import StoreError
 from migrate.store import Store
 from replay.exchange import Exchange
+from tests.migrate.samples import request
 from tests.migrate.sdk import ASK, counted, eventually, reading, running, simulator, stored, sync_client
 from tests.replay.servers import CHAT_ANSWER, acting, reply, saying
 
@@ -161,6 +166,22 @@ def test_what_a_killed_companion_had_not_written_is_counted(
     assert not migrate.stop_recording(20)
     assert "4 recorded model calls were not stored, or not whole" in caplog.text
     assert len(reading(store)) == 3
+
+
+def test_a_companion_that_dies_while_it_is_handed_a_call_is_noticed_and_leaves_no_process(store: str) -> None:
+    """A call larger than the channel's buffer: handing it over has begun when the other end goes away."""
+    config = Config(baseline=Backend(kind="relay", url="http://127.0.0.1:1"), store=StoreSection(url=store))
+    companion = Companion(config, salt="00" * 16, folder=None)
+    companion.start()
+    eventually(lambda: companion.listen() is None and companion.ready)
+    (process,) = companions()
+    os.kill(process, signal.SIGSTOP)
+    threading.Timer(0.3, os.kill, (process, signal.SIGKILL)).start()
+    large = request("r1", body=bytes(2**22))
+    assert not companion.send(Admitted(request=large), patient=lambda: True)
+    assert companion.started and not companion.ready
+    assert companion.listen() == "it ended with code -9" and not companion.started
+    assert companions() == []
 
 
 def test_a_store_that_takes_no_more_is_said(url: str, store: str, caplog: pytest.LogCaptureFixture) -> None:
