@@ -9,7 +9,7 @@ from hashlib import blake2b
 from typing import Any
 
 from replay.exchange import JSON
-from reports.script import script
+from reports.script import spoken
 
 DIMENSIONS = ("route", "model", "language", "prompt_length", "turn", "streamed", "tools", "temperature")
 """In the order of a report; labels of other names, which a caller may add, follow them."""
@@ -43,7 +43,7 @@ def labels(path: str, body: Any) -> dict[str, str]:
     asked = [text for role, text in said if role == "user"]
     if isinstance(model := body.get("model"), str):
         known["model"] = model[:_LONGEST]
-    if asked and (language := script(asked[-1])):
+    if asked and (language := spoken(asked[-1])):
         known["language"] = language
     if said:
         known["prompt_length"] = _bucket(_LENGTHS, sum(len(text) for _, text in said))

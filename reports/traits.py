@@ -12,7 +12,7 @@ from reports.compare.refusal import refuses
 from reports.compare.text import said
 from reports.compare.wire import degenerate
 from reports.judgement import Traits
-from reports.script import script
+from reports.script import spoken
 
 
 def traits_of(asked: Asked, choices: tuple[Choice, ...]) -> Traits | None:
@@ -29,7 +29,7 @@ def traits_of(asked: Asked, choices: tuple[Choice, ...]) -> Traits | None:
         refuses=any(map(refuses, choices)),
         calls_tools=calls,
         valid_json=all(_is_valid(asked, text) for text in texts) if asked.structured and not calls else None,
-        language=script(texts[0]),
+        language=spoken(texts[0]),
         answer=_digest(choices, texts),
     )
 

@@ -61,8 +61,11 @@ class TestTraits:
     @pytest.mark.parametrize(
         ("one", "expected"),
         [
-            (choice("The office opens at eight."), {"characters": 26, "language": "latin", "refuses": False}),
-            (choice("Нет."), {"language": "cyrillic"}),
+            (
+                choice("The office opens at eight."),
+                {"characters": 26, "language": "latin script", "refuses": False},
+            ),
+            (choice("Нет."), {"language": "cyrillic script"}),
             (choice("42"), {"language": None}),
             (choice("no " * 60), {"repetitive": True}),
             (choice("half", finish_reason="MAX_TOKENS"), {"truncated": True}),
@@ -243,4 +246,7 @@ def test_what_moved_is_named_in_the_report_and_the_rest_is_counted() -> None:
 
 def test_answers_are_looked_at_on_the_way_from_the_store() -> None:
     made = document([exchange(n, "Это стоит 42 евро.", "It costs 42 euros.") for n in range(300)])
-    assert {one.name for one in made.quality if one.named} >= {"language:latin", "language:cyrillic"}
+    assert {one.name for one in made.quality if one.named} >= {
+        "language:latin script",
+        "language:cyrillic script",
+    }

@@ -49,13 +49,15 @@ class TestLabels:
     @pytest.mark.parametrize(
         ("body", "expected"),
         [
-            ({"messages": [{"role": "user", "content": "When is high tide?"}]}, {"turn": "1", "language": "latin"}),
-            ({"messages": [{"role": "user", "content": [{"type": "text", "text": RUSSIAN}]}]}, {"language": "cyrillic"}),
-            ({"prompt": ["港は何時に開きますか"]}, {"language": "japanese", "turn": "1"}),
-            ({"input": "港口几点开门"}, {"language": "cjk", "prompt_length": "below 500 characters"}),
+            ({"messages": [{"role": "user", "content": "When is high tide?"}]}, {"turn": "1", "language": "latin script"}),
+            ({"messages": [{"role": "user", "content": [{"type": "text", "text": RUSSIAN}]}]}, {"language": "cyrillic script"}),
+            ({"prompt": ["港は何時に開きますか"]}, {"language": "japanese script", "turn": "1"}),
+            ({"input": "港口几点开门"}, {"language": "cjk script", "prompt_length": "below 500 characters"}),
             ({"input": [{"role": "user", "content": "a" * 500}]}, {"prompt_length": "500 to 2,000 characters"}),
             ({"messages": [{"role": "user", "content": "12?"}]}, {"language": None}),
             ({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}] * 3}, {"turn": "3 to 5"}),
+            ({"prompt": "Wann ist die Brücke offen und was kostet es?"}, {"language": "German"}),
+            ({"prompt": "When is the bridge open, and what is it for?"}, {"language": "English"}),
             ({"messages": []}, {"turn": None, "prompt_length": None, "language": None}),
             ({"temperature": 0}, {"temperature": "0"}),
             ({"temperature": 0.2}, {"temperature": "up to 0.5"}),
@@ -248,3 +250,20 @@ def test_a_broken_route_is_named_first_by_every_renderer() -> None:
     words = "100.00 % more different answers than the noise floor"
     for text in (render_terminal(made, width=160), render_markdown(made), render_html(made)):
         assert words in text.replace("\u00a0", " ") and "/v1/messages" in text
+
+
+def test_the_name_of_a_slice_cannot_act() -> None:
+    hostile = "<script>\x1b[2Jx\u202e|`@all"
+    pairs = [
+        replace(
+            pair,
+            labels={"model": hostile if n % 4 else "m"},
+            candidate=failure() if n % 4 else pair.candidate,
+        )
+        for n, pair in enumerate(same(400))
+    ]
+    made = from_pairs(pairs)
+    assert made.slices.broke[0].value == hostile
+    terminal, markdown, html = render_terminal(made), render_markdown(made), render_html(made)
+    assert not any(char in terminal + markdown + html for char in "\x1b\u202e")
+    assert "<script>" not in markdown + html and "@all" not in markdown
