@@ -191,11 +191,25 @@ def _joined(match: re.Match[str]) -> str:
 
 
 def _unnumber(lines: list[str], prose: list[int]) -> None:
-    """Drops the labels of a list that counts 1, 2, 3 …; a lone "3. Rome" is an answer and keeps its number."""
+    """Drops the labels of lists that count 1, 2, 3 …; a lone "3. Rome" is an answer and keeps its number."""
     labels = [(at, match) for at in prose if (match := _LABEL.match(lines[at]))]
-    if len(labels) > 1 and all(int(match[1]) == n for n, (_, match) in enumerate(labels, start=1)):
+    if len(labels) > 1 and _count_up([int(match[1]) for _, match in labels]):
         for at, match in labels:
             lines[at] = lines[at][match.end() :]
+
+
+def _count_up(numbers: list[int]) -> bool:
+    """Whether numbers are those of lists, one after another or one within another."""
+    lists: list[int] = []
+    for number in numbers:
+        while number != 1 and lists and lists[-1] != number - 1:
+            lists.pop()
+        if number == 1:
+            lists.append(0)
+        if not lists:
+            return False
+        lists[-1] = number
+    return True
 
 
 def _split(line: str) -> list[str]:
