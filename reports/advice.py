@@ -19,6 +19,7 @@ _HOLD = {
     "mirror_sent_nothing": f"{_STAY}; look at shadow.paths, shadow.percent and the kill switch (/status of the admin listener).",
     "no_data": f"{_STAY}; send clients through gateway.listen, then report again.",
     "no_repeats": f"{_STAY}; set shadow.repeat_baseline above 0 so that the noise floor becomes known, and record again.",
+    "too_noisy": f"{_STAY}; find out why the baseline disagrees with itself, or replay with temperature 0 (--set temperature=0).",
     "unscored": f"{_STAY}; install what scores the rest (pip install 'llm-migrate[embeddings]') and report again.",
     "client_lag": f"{_STAY}; replay at a lower rate, or from a machine with a free core.",
     "cache_asymmetry": f"{_STAY}; replay with --nonce, or begin with both caches cold.",

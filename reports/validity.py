@@ -166,6 +166,18 @@ def _no_repeats(facts: Facts) -> Check | None:
     return Check(code="no_repeats", passed=count > 0, message=message)
 
 
+def _too_noisy(facts: Facts) -> Check | None:
+    """Where the baseline does not agree with itself by any label, more of the same traffic will not help."""
+    read = facts.readings["disagreement"]
+    if "disagreement" not in facts.required or not facts.ledger.evidence.repeated.any():
+        return None
+    noisy = isinstance(read, Unread)
+    message = (
+        read.reason if isinstance(read, Unread) else "the baseline agrees with its own repeats often enough"
+    )
+    return Check(code="too_noisy", passed=not noisy, message=message)
+
+
 def _not_comparable(facts: Facts) -> Check:
     pairs = facts.ledger.columns
     count, total = int((~pairs.comparable).sum()), len(pairs)
@@ -276,6 +288,7 @@ _CHECKS: tuple[Callable[[Facts], Check | None], ...] = (
     _too_few_pairs,
     _minimum_span,
     _no_repeats,
+    _too_noisy,
     _not_comparable,
     _unscored,
     _coverage,

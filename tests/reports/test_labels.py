@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from reports.advice import advice
 from reports.advisory import Label
 from reports.judgement import Judgement, Pair, Verdict
 from reports.labels import ALIKE, FINEST, LABELS, bits, fallback, names, quiet_level, ranks
@@ -189,8 +190,12 @@ class TestTooNoisy:
 
     def test_where_nothing_is_quiet_nothing_is_said_but_how_it_stands(self) -> None:
         pairs = [replace(pair, repeat=failure()) if n % 2 else pair for n, pair in enumerate(same(1000))]
-        found = rule(verdict(pairs, ONE), "disagreement")
+        judged = verdict(pairs, ONE)
+        found = rule(judged, "disagreement")
         assert found.verdict is Verdict.HOLD and found.required
+        assert judged.code == "too_noisy" and "temperature 0" in advice(
+            judged.verdict, judged.code, ended=False
+        )
         assert found.reason.startswith(
             "too noisy to gate on anything: the baseline differs from its own repeat in 50.0%"
         )
