@@ -28,6 +28,8 @@ from tests.reports.said import categories, compared
         ("A good answer is hard to find", None),
         ("I think so", None),
         ("Plan B was better", None),
+        ("Option A is cheap and option B is dear", None),
+        ("I would choose option B.", "B"),
         ("The answer is A matter of taste", None),
         ("42", None),
     ],

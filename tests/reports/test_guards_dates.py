@@ -64,6 +64,9 @@ class TestDates:
             ("It is due in March 2025", "It is due on March 3, 2025"),
             ("It is due on Monday, March 3", "It is due on March 3"),
             ("It began in May", "It began in spring"),
+            ("It runs from March 3 to March 5", "It runs March 3\u20135"),
+            ("It runs from March 3 to March 5", "It runs from the 3rd to the 5th of March"),
+            ("It runs from 3 to 5 March 2025", "It runs March 3-5, 2025"),
         ],
     )
     def test_a_part_fits_the_whole_and_both_orders_are_read(self, old: str, new: str) -> None:

@@ -12,13 +12,13 @@ _WHOLE = re.compile(r"\A\W*(?:(?:final )?answer|option|choice)?\W*([A-J])\W*\Z",
 _HEAD = re.compile(r"\A[\W]{0,3}([A-J])(?:[).:\]]|\)?\.)\s")
 _LETTER = re.compile(r"\(?([A-J])\)?\Z")
 _SAID = re.compile(
-    r"(?:[Aa]nswer|[Oo]ption|[Cc]hoice|ANSWER|[Aa]ntwort|[Rr]éponse|[Rr]espuesta|答案)"
-    r"(?: (?:is|ist|est|es)|是|为)?[:\s\uff1a]{0,3}"
-    r"(?:[Oo]ption |[Cc]hoice )?[(\[\"']{0,2}([A-J])(?![\w'])"
+    r"(?:[Aa]nswer|ANSWER|[Aa]ntwort|[Rr]éponse|[Rr]espuesta|答案|(?:[Cc]orrect|[Rr]ight|[Bb]est) (?:option|choice|one)"
+    r"|[Cc]hoose|[Pp]ick|[Ss]elect)"
+    r"(?: (?:is|ist|est|es)|是|为)?[:\s\uff1a]{0,3}(?:[Oo]ption |[Cc]hoice )?[(\[\"']{0,2}([A-J])(?![\w'])"
     r"(?=[)\]\"'.,;:!?]|\s+(?:because|since|as|is|-|\()|\W*\Z)"
 )
 _SHORT = 40
-_HINTS = frozenset(("answer", "option", "choice", "antwort", "réponse", "respuesta"))
+_HINTS = frozenset("answer option choice one choose pick select antwort réponse respuesta".split())  # noqa: SIM905
 
 
 def guard_choices(baseline: Plain, candidate: Plain) -> Finding | None:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from itertools import islice
+from itertools import pairwise
 
 from reports.compare.model import both, excerpt, odd_one
 from reports.compare.normal import Plain
 from reports.judgement import Finding, Severity
 
-_WORD = re.compile(r"\S+")
 _WORDS = 20_000
 """Words of a text that are looked at."""
 _LONGEST = 60
@@ -45,9 +43,11 @@ def loop(text: str) -> str | None:
     One pass: a word that also stood ``n`` words before continues a repetition of period ``n``, where ``n`` is the
     distance to its last occurrence.
     """
-    words: Sequence[str] = [match[0] for match in islice(_WORD.finditer(text), _WORDS)]
+    words: Sequence[str] = text.split()[:_WORDS]
     if len(text) > _SPACELESS * len(words):
         words = text[:_WORDS]  # a script without spaces: each character is a word
+    if len(words) - len(set(pairwise(words))) < min(_MANY, len(words) * _SHARE) * (1 - 1 / _TIMES):
+        return None  # neighbours that stand together twice are too few for a loop
     last: dict[str, int] = {}
     period, run, best, at_best = 0, 0, 0, (0, 0)
     for at, word in enumerate(words):
