@@ -58,6 +58,20 @@ class TestNumbers:
         assert categories(strict) == ["tools.arguments"]
         assert strict.findings[0].message.endswith("$.x: baseline 5, candidate 5.0")
 
+    def test_types_named_as_python_names_them_are_no_integers(self) -> None:
+        odd = [
+            {
+                "function": {
+                    "name": "set",
+                    "parameters": {"type": "dict", "properties": {"x": {"type": "float"}}},
+                }
+            }
+        ]
+        assert compared(calls(("set", '{"x": 5}')), calls(("set", '{"x": 5.0}')), tools=odd).findings == ()
+        assert categories(compared(calls(("set", '{"x": 5}')), calls(("set", '{"x": "5"}')), tools=odd)) == [
+            "tools.arguments"
+        ]
+
     def test_large_integers_are_not_rounded(self) -> None:
         old, new = (
             calls(("set", '{"x": 12345678901234567890123}')),

@@ -18,7 +18,7 @@ _SAID = re.compile(
     r"(?=[)\]\"'.,;:!?]|\s+(?:because|since|as|is|-|\()|\W*\Z)"
 )
 _SHORT = 40
-_HINTS = frozenset("answer option choice one choose pick select antwort réponse respuesta".split())  # noqa: SIM905
+_HINTS = frozenset("answer correct right best choose pick select antwort réponse respuesta".split())  # noqa: SIM905
 
 
 def guard_choices(baseline: Plain, candidate: Plain) -> Finding | None:
