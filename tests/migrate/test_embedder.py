@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 from migrate.embedder import DEFAULT_MODEL, Embedder, EmbeddingsMissing, cache_key
+from migrate.runtimes import Runtime
 from reports.compare import Embed
 from reports.compare.model import Vectors
 
@@ -36,9 +38,9 @@ class Letters:
         self.loaded: list[str] = []
         self.batches: list[list[str]] = []
 
-    def load(self, model: str) -> Embed:
+    def load(self, model: str) -> list[Runtime]:
         self.loaded.append(model)
-        return self.encode
+        return [Runtime(name="float32", encode=self.encode)]
 
     def encode(self, texts: Sequence[str]) -> Vectors:
         self.batches.append(list(texts))
@@ -49,7 +51,7 @@ class Letters:
         return [text for batch in self.batches for text in batch]
 
 
-def refuse(model: str) -> Embed:
+def refuse(model: str) -> list[Runtime]:
     raise EmbeddingsMissing(f"{model} is not here")
 
 
@@ -97,32 +99,77 @@ def test_models_do_not_share_vectors() -> None:
     assert other.texts == ["pier"]
 
 
-def test_batches_are_bounded_and_of_like_length() -> None:
+def test_batches_are_bounded_in_tokens_and_of_like_length() -> None:
     model = Letters()
-    Embedder(load=model.load)(["a" * (1 + n * 37 % 100) for n in range(100)])
-    assert max(len(batch) for batch in model.batches) <= 32
-    assert [len(text) for text in model.texts] == list(range(1, 101))
+    Embedder(load=model.load)(["a" * (1 + n * 37 % 1_200) for n in range(1_200)])
+    costs = [min(256, 2 + -(-len(text) // 4)) for text in model.texts]
+    assert costs == sorted(costs)
+    assert max(len(batch) for batch in model.batches) == 64
+    assert max(len(batch) * min(256, 2 + len(batch[-1]) // 4) for batch in model.batches) <= 2_048
+    assert min(len(batch) for batch in model.batches[:-1]) == 8
 
 
-def test_finished_work_is_kept_when_the_rest_fails() -> None:
+def breaks_after(texts: int, error: type[BaseException], model: Letters) -> Embed:
+    def encode(batch: Sequence[str]) -> Vectors:
+        if len(model.texts) >= texts:
+            raise error
+        return model.encode(batch)
+
+    return encode
+
+
+@pytest.mark.parametrize("error", [MemoryError, KeyboardInterrupt])
+@pytest.mark.parametrize("workers", [1, 3])
+def test_what_was_done_when_it_breaks_off_is_kept(error: type[BaseException], workers: int) -> None:
+    model, shelf, rest = Letters(), Shelf(), Letters()
+    texts = [f"text {n}" for n in range(2_000)]
+    breaking = Runtime(name="float32", encode=breaks_after(900, error, model), workers=workers)
+    with pytest.raises(error):
+        Embedder(load=lambda _: [breaking], read=shelf.read, write=shelf.write)(texts)
+    assert len(shelf.kept) == len(model.texts) >= 900
+    Embedder(load=rest.load, read=shelf.read, write=shelf.write)(texts)
+    assert sorted(model.texts + rest.texts) == sorted(texts)
+
+
+def test_ctrl_c_between_batches_ends_at_once_and_loses_nothing_that_was_counted() -> None:
     model, shelf = Letters(), Shelf()
+    counted = 0
 
-    def dies(texts: Sequence[str]) -> Vectors:
-        if len(model.texts) > 600:
-            raise MemoryError
-        return model.encode(texts)
+    def encode(batch: Sequence[str]) -> Vectors:
+        time.sleep(0.01)
+        return model.encode(batch)
 
-    with pytest.raises(MemoryError):
-        Embedder(load=lambda _: dies, read=shelf.read, write=shelf.write)([f"text {n}" for n in range(1_000)])
-    assert len(shelf.kept) == 512
+    def pressed(done: int, total: int) -> None:
+        nonlocal counted
+        counted = done
+        if done > total // 2:
+            raise KeyboardInterrupt
+
+    slow = Runtime(name="float32", encode=encode)
+    embedder = Embedder(load=lambda _: [slow], read=shelf.read, write=shelf.write, progress=pressed)
+    with pytest.raises(KeyboardInterrupt):
+        embedder([f"{n:08}" for n in range(2_000)])
+    assert len(shelf.kept) == counted / 4
+    assert len(model.texts) < 2_000
 
 
-def test_progress_counts_to_the_number_of_distinct_texts() -> None:
+def test_progress_counts_tokens_so_that_long_texts_take_their_time() -> None:
     seen: list[tuple[int, int]] = []
     embedder = Embedder(load=Letters().load, progress=lambda done, total: seen.append((done, total)))
-    embedder([f"text {n % 70}" for n in range(100)])
-    assert (seen[0], seen[-1]) == ((0, 70), (70, 70))
+    embedder(["a" * 400, *(f"{n:04}" for n in range(70)), "a" * 400])
+    assert (seen[0], seen[-1]) == ((0, 312), (312, 312))
+    assert (64 * 3, 312) in seen
     assert seen == sorted(seen)
+
+
+def test_progress_begins_where_the_cache_ends() -> None:
+    shelf = Shelf()
+    seen: list[tuple[int, int]] = []
+    Embedder(load=Letters().load, read=shelf.read, write=shelf.write)(["aaaa", "bbbb"])
+    Embedder(load=Letters().load, read=shelf.read, progress=lambda done, total: seen.append((done, total)))(
+        ["aaaa", "bbbb", "cccc"]
+    )
+    assert seen == [(6, 9), (9, 9)]
 
 
 def test_hostile_texts_have_hashes_too() -> None:
