@@ -16,7 +16,8 @@ from random import Random
 from typing import Any
 
 from benchmarks.changed_calls import CHANGED_CALLS, Call, accepted, request, turned
-from benchmarks.edits import ALTERED, FORMATTED, RESPELLED, SENTENCE_END, Edit
+from benchmarks.edits import ALTERED, RESPELLED, SENTENCE_END, Edit
+from benchmarks.formats import FORMATTED
 from replay.exchange import Choice, ToolCall
 
 SEED = 5

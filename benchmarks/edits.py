@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from random import Random
@@ -12,7 +11,7 @@ Edit = Callable[[str, Random], tuple[str, str] | None]
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 
 
-def _replaced(
+def replaced(
     text: str, pattern: re.Pattern[str], new: Callable[[re.Match[str]], str], chance: Random
 ) -> tuple[str, str] | None:
     """``text``, and ``text`` with one match, by chance, replaced."""
@@ -31,7 +30,7 @@ def _swapping(table: dict[str, tuple[str, ...]], flags: re.RegexFlag = re.IGNORE
     lower = {key.lower(): words for key, words in table.items()}
 
     def edit(text: str, chance: Random) -> tuple[str, str] | None:
-        return _replaced(
+        return replaced(
             text, pattern, lambda match: _like(match[0], chance.choice(lower[match[0].lower()])), chance
         )
 
@@ -51,10 +50,10 @@ _SPELLED_NUMBER = re.compile(rf"\b(?:{'|'.join(_SPELLED)})\b(?!-)")
 
 def _number(text: str, chance: Random) -> tuple[str, str] | None:
     if chance.random() < 0.25 and _SPELLED_NUMBER.search(text):
-        return _replaced(
+        return replaced(
             text, _SPELLED_NUMBER, lambda m: chance.choice([w for w in _SPELLED if w != m[0]]), chance
         )
-    return _replaced(text, _NUMBER, lambda match: _other_number(match[0], chance), chance)
+    return replaced(text, _NUMBER, lambda match: _other_number(match[0], chance), chance)
 
 
 def _other_number(old: str, chance: Random) -> str:
@@ -184,7 +183,7 @@ _AFTER_NUMBER = re.compile(
 
 
 def _unit(text: str, chance: Random) -> tuple[str, str] | None:
-    return _replaced(text, _AFTER_NUMBER, lambda match: chance.choice(_UNIT_RIVALS[_known(match[0])]), chance)
+    return replaced(text, _AFTER_NUMBER, lambda match: chance.choice(_UNIT_RIVALS[_known(match[0])]), chance)
 
 
 def _known(unit: str) -> str:
@@ -212,17 +211,17 @@ _MONEY = re.compile(r"\$(\d+(?:,\d{3})*(?:\.\d+)?)(?![\d.]*\s?(?:million|billion
 
 
 def _unit_spelled(text: str, chance: Random) -> tuple[str, str] | None:
-    return _replaced(text, _SPELLABLE, lambda match: chance.choice(_UNITS_SPELLED[match[0]]), chance)
+    return replaced(text, _SPELLABLE, lambda match: chance.choice(_UNITS_SPELLED[match[0]]), chance)
 
 
 def _currency(text: str, chance: Random) -> tuple[str, str] | None:
     options = ("€{}", "£{}", "¥{}", "{} euros", "{} GBP", "CHF {}", "{} rupees")
-    return _replaced(text, _MONEY, lambda match: chance.choice(options).format(match[1]), chance)
+    return replaced(text, _MONEY, lambda match: chance.choice(options).format(match[1]), chance)
 
 
 def _currency_spelled(text: str, chance: Random) -> tuple[str, str] | None:
     options = ("{} dollars", "USD {}", "{} USD", "US${}", "{}$")
-    return _replaced(text, _MONEY, lambda match: chance.choice(options).format(match[1]), chance)
+    return replaced(text, _MONEY, lambda match: chance.choice(options).format(match[1]), chance)
 
 
 # Who does what to whom.
@@ -316,78 +315,6 @@ _OPERATORS_SPELLED: dict[str, tuple[str, ...]] = {
     "up to": ("at most",),
     "before": ("prior to",),
 }
-
-# Formatting.
-
-_INLINE = (" ", "  ", "\t", "\u00a0")
-_GAPS = (*_INLINE, "\n", " \n")
-_OPENS = re.compile(r"[-*+>#=]|\d+[.)]\Z")
-"""What would begin a list, a heading or a quotation at the start of a line."""
-_WORDS = re.compile(r"(?<![\w*_`'-])[A-Za-z]{4,}(?![\w*_`'-])")
-_GROUPED = re.compile(r"(?<![\d.,])\d{1,3}(?:,\d{3})+(?![\d,])")
-_PLAIN = re.compile(r"(?<![\w.,:/-])\d{4,7}(?![\w:/%-]|[.,]\d)")
-
-
-def _spaces(text: str, chance: Random) -> tuple[str, str]:
-    words = text.split()
-    gaps = [chance.choice(_INLINE if _OPENS.match(word) else _GAPS) for word in (*words[1:], ".")]
-    return text, "".join(word + gap for word, gap in zip(words, gaps, strict=True)).rstrip()
-
-
-def _markdown(text: str, chance: Random) -> tuple[str, str] | None:
-    marks = ("**", "*", "_", "`", "__")
-    return _replaced(text, _WORDS, lambda match: (mark := chance.choice(marks)) + match[0] + mark, chance)
-
-
-def _quotes(text: str, chance: Random) -> tuple[str, str] | None:
-    one, two = chance.choice((("\u201c", "\u201d"), ("\u00ab", "\u00bb"), ("\u201e", "\u201c")))
-    edited = _replaced(text, _WORDS, lambda match: f'"{match[0]}"', chance)
-    if edited is None:
-        return None
-    quoted = edited[1]
-    other = re.sub(r'"([^"]*)"', rf"{one}\1{two}", quoted).replace("'", "\u2019")
-    return quoted, other
-
-
-def _listed(text: str, chance: Random) -> tuple[str, str] | None:
-    sentences = SENTENCE_END.split(text)
-    if len(sentences) < 2:
-        return None
-    forms = ["- {}", "* {}", "\u2022 {}", "+ {}", "{n}. {}", "{n}) {}", "{}"]
-    one, two = chance.sample(forms, 2)
-    return tuple("\n".join(form.format(s, n=n) for n, s in enumerate(sentences, 1)) for form in (one, two))  # type: ignore[return-value]
-
-
-def _headed(text: str, chance: Random) -> tuple[str, str]:
-    marks = chance.sample(
-        ["## Answer\n\n{}", "**Answer**\n\n{}", "Answer\n\n{}", "# Answer\n{}", "Answer:\n{}"], 2
-    )
-    return marks[0].format(text), marks[1].format(text)
-
-
-def _grouped(text: str, chance: Random) -> tuple[str, str] | None:
-    if _GROUPED.search(text):
-        return _replaced(text, _GROUPED, lambda match: match[0].replace(",", ""), chance)
-    return _replaced(
-        text, _PLAIN, lambda match: f"{int(match[0]):,}" if not _year(match[0]) else match[0], chance
-    )
-
-
-def _year(digits: str) -> bool:
-    return len(digits) == 4 and digits[0] in "12"
-
-
-def _keys(text: str, chance: Random) -> tuple[str, str]:
-    value = {"text": text, "words": len(text.split()), "final": True, "tags": [text[:4], None]}
-    turned = dict(chance.sample(list(value.items()), len(value)))
-    wrap = chance.choice(("{}", "```json\n{}\n```"))
-    return wrap.format(json.dumps(value)), wrap.format(json.dumps(turned, indent=chance.choice((1, 2, 4))))
-
-
-def _punctuated(text: str, chance: Random) -> tuple[str, str]:
-    return text.rstrip(".") + ".", text.rstrip(".") + chance.choice(("", " ", "\n", "!"))
-
-
 _NUMBER_WORDS = {
     "1,000": "one thousand",
     "2,000": "two thousand",
@@ -415,16 +342,6 @@ ALTERED: dict[str, Edit] = {
     "currency": _currency,
     "role": _role,
     "operator": _operator,
-}
-FORMATTED: dict[str, Edit] = {
-    "white space": _spaces,
-    "markdown": _markdown,
-    "quotes": _quotes,
-    "lists": _listed,
-    "headings": _headed,
-    "grouped digits": _grouped,
-    "key order": _keys,
-    "closing mark": _punctuated,
 }
 RESPELLED: dict[str, Edit] = {
     "number": _number_spelled,
