@@ -11,7 +11,6 @@ import contextlib
 import errno
 import gc
 import os
-import resource
 import secrets
 import signal
 import socket
@@ -29,6 +28,7 @@ from migrate.channel import Counted
 from migrate.config import Config
 from migrate.downstream import Server
 from migrate.errors import ConfigError
+from migrate.files import raise_file_limit
 from migrate.gateway import Gateway
 from migrate.supervisor import Mirror, Say
 from migrate.tap import OUTCOMES, Tap
@@ -37,7 +37,6 @@ from migrate.upstream import Upstream
 FLUSH = 30.0
 """Seconds that the mirror gets to write what it holds when a run ends."""
 
-_FILES = 1_048_576
 _FEW_FILES = 4_096
 _COUNT_EVERY = 2.0
 _PROGRESS_EVERY = 10.0
@@ -125,11 +124,7 @@ def execute(run: Run, say: Say) -> int:
 
 def _raise_file_limit(say: Say) -> None:
     """Each request in hand takes two connections; the usual soft limit of 1,024 files would end at 500 streams."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    most = _FILES if hard == resource.RLIM_INFINITY else min(_FILES, hard)
-    if soft != resource.RLIM_INFINITY and soft < most:
-        with contextlib.suppress(ValueError, OSError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    most = raise_file_limit()
     if most < _FEW_FILES:
         say(
             f"warning: this process may open {most} files, enough for about {most // 2 - 32} requests at once"

@@ -10,6 +10,9 @@ import itertools
 import random
 from collections.abc import Iterable, Iterator, Sequence
 
+_EVEN = 1e-6
+"""Gaps that vary by less are equal to any clock, and a gamma distribution of them is beyond a float."""
+
 
 def recorded(times: Iterable[float], *, speed: float = 1.0) -> Iterator[float]:
     """As the requests came: ``times`` are their moments in order; ``speed`` 2 takes half as long.
@@ -34,7 +37,8 @@ def steady(rate: float, *, burstiness: float = 1.0, seed: int = 0) -> Iterator[f
     _positive(rate, "rate")
     if burstiness < 0:
         raise ValueError(f"burstiness cannot be below 0: {burstiness:g}")
-    return (n / rate for n in itertools.count()) if burstiness == 0 else _gamma(rate, burstiness, seed)
+    even = burstiness < _EVEN
+    return (n / rate for n in itertools.count()) if even else _gamma(rate, burstiness, seed)
 
 
 def ramp(start: float, end: float, seconds: float) -> Iterator[float]:

@@ -16,9 +16,10 @@ import click
 from pydantic import ValidationError
 
 from migrate.bench import Bench, Measured, backend_of, measure, only_model, probe, without_retries
-from migrate.commands.options import duration, fields, rate
+from migrate.commands.options import SEED, duration, fields, rate
 from migrate.config import Backend, Config, GatewaySection, load
 from migrate.errors import ConfigError, MigrateError, StoreError
+from migrate.files import room_for
 from migrate.store import Store
 from migrate.workload import from_demo, from_file, from_run, workload
 from replay.exchange import Arm, Request
@@ -39,6 +40,8 @@ Examples:
 Every figure is defined in docs/bench.md and in the JSON output.
 Exit codes: 0 done, 2 wrong use, 4 a step is INVALID, 130 interrupted (what was done is shown)."""
 _WIDEST = 120
+_MOST = 10_000_000
+"""Requests of a step: their moments are drawn before it begins."""
 _LOOPS = {"rates": ("time", "burstiness"), "concurrency": ("requests",)}
 """Which options belong to which loop."""
 
@@ -168,7 +171,7 @@ def _limits(ctx: click.Context, param: click.Parameter, value: str | None) -> di
     metavar="TIME",
     help="How late the 99th percentile may leave; beyond it a step is INVALID.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the arrivals.")
+@click.option("--seed", type=SEED, default=0, show_default=True, help="Of the arrivals.")
 @click.option(
     "--format", "form", type=click.Choice(["terminal", "json"]), default="terminal", show_default=True
 )
@@ -203,6 +206,7 @@ def bench(
         if file is not None and not file.parent.is_dir():
             raise ConfigError(f"{file}: there is no folder {file.parent}")
     config, arm = _target(ctx, options)
+    room_for(max(load.concurrency or 0 for load in loads))
     started = datetime.now(UTC)
     with _store(store_url, create=options["source"] is None) as store:
         plan = _bench(store, config, arm, loads, options)
@@ -229,6 +233,8 @@ def _loads(ctx: click.Context, options: dict[str, Any]) -> list[Load]:
         return [Load(concurrency=many, requests=options["requests"]) for many in options["concurrency"]]
     if not options["time"]:
         raise ConfigError("--time has to be above 0")
+    if max(options["rates"]) * options["time"] > _MOST:
+        raise ConfigError(f"a step of more than {_MOST:,} requests: lower --rates or --time")
     shared = {"time_s": options["time"], "burstiness": options["burstiness"]}
     return [Load(rate_per_s=one, **shared) for one in options["rates"]]
 

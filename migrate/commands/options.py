@@ -8,7 +8,11 @@ from typing import Any
 import click
 import orjson
 
+from migrate.sensitive import hide_keys
 from replay.units import parse_duration, parse_share
+from replay.values import too_deep
+
+SEED = click.IntRange(0, 2**32 - 1)
 
 
 def duration(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
@@ -35,6 +39,14 @@ def rate(text: str) -> float:
     return found
 
 
+def span(text: str) -> float:
+    """A time above 0, in seconds. Raises ValueError for anything else."""
+    found = parse_duration(text)
+    if not found:
+        raise ValueError(text)
+    return found
+
+
 def fields(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, Any]:
     """``NAME=VALUE`` as fields of a body; a value that is no JSON is text."""
     found: dict[str, Any] = {}
@@ -42,8 +54,18 @@ def fields(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) 
         name, equals, text = value.partition("=")
         if not equals or not name:
             raise click.BadParameter(f"{value!r} is not NAME=VALUE, such as temperature=0")
+        if hide_keys(value, lambda *_: "") != value:
+            raise click.BadParameter(
+                f"{name} looks like a secret, and fields are kept with the run; keys come from api_key_env"
+            )
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise click.BadParameter(f"the value of {name} is not UTF-8") from None
         try:
             found[name] = orjson.loads(text)
         except orjson.JSONDecodeError:
             found[name] = text
+        if too_deep(found[name]):
+            raise click.BadParameter(f"the value of {name} is nested too deeply")
     return found

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import click
 
-from migrate.commands.options import duration, fields, rate, share
+from migrate.commands.options import SEED, duration, fields, rate, share, span
 from migrate.config import Config, load
 from migrate.errors import ConfigError, StoreError
+from migrate.files import room_for
+from migrate.replaying.alone import alone
 from migrate.replaying.plan import ARMS, Plan
 from migrate.replaying.play import Play, recorded
 from migrate.store import Store
-from replay.units import parse_duration
+from replay.exchange import JSON
 
 _EPILOG = """\b
 Examples:
@@ -36,7 +39,7 @@ def _ramp(ctx: click.Context, param: click.Parameter, value: str | None) -> tupl
         return None
     try:
         start, end, each = value.split(":")
-        found = rate(start), rate(end), parse_duration(each)
+        found = rate(start), rate(end), span(each)
     except ValueError:
         raise click.BadParameter(f"{value!r} is not FROM:TO:TIME, such as 1:50:10m") from None
     return found
@@ -49,7 +52,7 @@ def _sweep(
         return None
     try:
         rates, each = value.split(":")
-        return tuple(rate(one) for one in rates.split(",")), parse_duration(each)
+        return tuple(rate(one) for one in rates.split(",")), span(each)
     except ValueError:
         raise click.BadParameter(f"{value!r} is not RATE,RATE,…:TIME, such as 5,10,20:2m") from None
 
@@ -119,7 +122,7 @@ def _think(ctx: click.Context, param: click.Parameter, value: str | None) -> flo
     metavar="TIME",
     help="The first so long is not judged. [default: policy.warmup]",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the schedule and the nonces.")
+@click.option("--seed", type=SEED, default=0, show_default=True, help="Of the schedule and the nonces.")
 @click.option(
     "--lag-limit",
     callback=duration,
@@ -166,18 +169,23 @@ def replay(
         _refuse_with_resume(ctx)
     with Store.open(url or config.store.url) as store:
         if resume:
-            run, plan = _unfinished(store)
+            run, plan = _unfinished(store, config)
         else:
             if options["repeat"] is None:
                 options["repeat"] = config.shadow.repeat_baseline
             plan = _plan(source=_source(store, source), **options)
+            # What is there now: a source that still grows would never be replayed to its end.
+            there = min(plan.limit or sys.maxsize, store.count(plan.source))
+            plan = plan.model_copy(update={"limit": there})
             run = ""
         if plan.to != "baseline" and config.candidate is None:
             raise ConfigError(f"{path}: has no candidate:; add one, or replay --to baseline")
-        if not run:
-            run = _begin(store, config, plan, warmup)
-        work = recorded(store, run, plan)
-        ending = Play(store, config, run, plan, work, grace=grace, quiet=quiet, resumed=resume).run()
+        room_for((plan.concurrency or 0) * len(plan.arms))
+        run = run or _begin(store, config, plan, warmup)
+        with alone(run) as held:
+            work = recorded(store, run, plan)
+            play = Play(store, config, run, plan, work, grace=grace, quiet=quiet, resumed=resume, held=held)
+            ending = play.run()
     for line in () if quiet else ending.lines:
         click.echo(line, err=True)
     if ending.why:
@@ -225,13 +233,28 @@ def _source(store: Store, wanted: str | None) -> str:
     raise ConfigError("the store holds no captured requests; get some with migrate import, capture or shadow")
 
 
-def _unfinished(store: Store) -> tuple[str, Plan]:
+def _unfinished(store: Store, config: Config) -> tuple[str, Plan]:
     for run in reversed(store.runs()):
         if run.kind == "replay":
             if run.status == "ended":
                 break
-            return run.id, Plan.model_validate(run.config.get("replay") or {})
+            plan = Plan.model_validate(run.config.get("replay") or {})
+            _refuse_other_servers(run.config, config, plan)
+            return run.id, plan
     raise ConfigError("the last replay ended; there is nothing to resume (start one with migrate replay)")
+
+
+def _refuse_other_servers(begun: JSON, config: Config, plan: Plan) -> None:
+    """One run is evidence of one pair of servers. Limits, prices and keys may change."""
+    now = config.model_dump(mode="json", by_alias=True)
+    for arm in plan.arms:
+        before, after = (one.get(arm.value) or {} for one in (begun, now))
+        for name in ("kind", "url", "model", "models"):
+            if before.get(name) != after.get(name):
+                raise ConfigError(
+                    f"{arm.value}.{name} was {before.get(name)!r} when the replay began and is {after.get(name)!r} now; "
+                    "put it back, or start another with migrate replay"
+                )
 
 
 def _begin(store: Store, config: Config, plan: Plan, warmup: float | None) -> str:

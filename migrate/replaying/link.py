@@ -24,6 +24,10 @@ _ROOM = 256 * 2**20
 """Bytes that may wait for the keeper; beyond them sending waits, which counts as being late."""
 _TOGETHER_S, _TOGETHER = 0.02, 2**18
 """Messages go out together, after so many seconds or bytes: to wake another process costs more than what it is told."""
+_ATTEMPTS = 3
+"""So often the store may refuse in a row before sending waits for it."""
+_WORDS = 4096
+"""Bytes of what the keeper complains of that are kept."""
 _SILENCE_S = 90.0
 """A keeper that has said nothing for so long has hung."""
 
@@ -89,8 +93,9 @@ class _Protocol(asyncio.Protocol):
         self._frames = Frames(status)
         self._heard, self._gone = heard, lost
         self.lost = False
+        self.full = self.stuck = False
         self.room = asyncio.Event()
-        self.room.set()
+        self.look()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         cast("asyncio.Transport", transport).set_write_buffer_limits(high=_ROOM)
@@ -101,26 +106,39 @@ class _Protocol(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.lost = True
-        self.room.set()
+        self.look()
         self._gone()
 
     def pause_writing(self) -> None:
-        self.room.clear()
+        self.full = True
+        self.look()
 
     def resume_writing(self) -> None:
-        self.room.set()
+        self.full = False
+        self.look()
+
+    def look(self) -> None:
+        (self.room.clear if (self.full or self.stuck) and not self.lost else self.room.set)()
 
 
 class Link:
     """Starts a keeper and hands messages to it.
 
     ``initial``: what it reads first. ``heard`` takes what it says of what it has seen; ``lost`` is called when it is gone.
+    ``held``: a file that it keeps open.
     """
 
     def __init__(
-        self, initial: dict[str, Any], heard: Callable[[dict[str, Any]], None], lost: Callable[[], None]
+        self,
+        initial: dict[str, Any],
+        heard: Callable[[dict[str, Any]], None],
+        lost: Callable[[], None],
+        *,
+        held: int | None = None,
     ) -> None:
-        self._initial, self._heard, self._gone = initial, heard, lost
+        self._initial, self._heard, self._gone, self._held = initial, heard, lost, held
+        self.trouble = ""
+        """Why the store takes nothing at the moment; empty when it does."""
         self._first = asyncio.Event()
         self._heard_at = 0.0
         self._process: Process | None = None
@@ -139,10 +157,12 @@ class Link:
         ours, theirs = socket.socketpair()
         with theirs:
             command = (sys.executable, "-m", "migrate.replaying.keeper", "--fd", str(theirs.fileno()))
+            files = (theirs.fileno(),) if self._held is None else (theirs.fileno(), self._held)
             self._process = await asyncio.create_subprocess_exec(
-                *command, stdin=PIPE, stderr=PIPE, pass_fds=(theirs.fileno(),)
+                *command, stdin=PIPE, stderr=PIPE, pass_fds=files
             )
-        assert self._process.stdin is not None  # noqa: S101 - it was asked for
+        assert self._process.stdin is not None and self._process.stderr is not None  # noqa: S101 - they were asked for
+        self._said = asyncio.ensure_future(_last_words(self._process.stderr))
         self._process.stdin.write(orjson.dumps(self._initial))
         self._process.stdin.close()
         loop = asyncio.get_running_loop()
@@ -155,6 +175,11 @@ class Link:
     def _told(self, told: MirrorStatus) -> None:
         self._heard_at = time.monotonic()
         self._first.set()
+        store = told.values.get("store") or {}
+        self.trouble = f"the store takes nothing: {store['error']}" if store.get("error") else ""
+        if self._protocol is not None:
+            self._protocol.stuck = store.get("failed_attempts", 0) >= _ATTEMPTS
+            self._protocol.look()
         self._heard(told.values)
 
     def _lost(self) -> None:
@@ -181,10 +206,20 @@ class Link:
             self._transport.write(bytes(self._waiting))
         self._waiting.clear()
 
-    async def room(self) -> None:
-        """Waits while more waits for the keeper than may."""
-        if self._protocol is not None:
-            await self._protocol.room.wait()
+    async def room(self, stop: asyncio.Event) -> None:
+        """Waits while more waits for the keeper than may, or the store takes nothing; at most until ``stop``."""
+        if self._protocol is not None and not self._protocol.room.is_set():
+            waits = {asyncio.ensure_future(one.wait()) for one in (self._protocol.room, stop)}
+            try:
+                await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for one in waits:
+                    one.cancel()
+
+    def give_up(self) -> None:
+        """Ends the keeper, whatever it has not written yet."""
+        if self._process is not None and self._process.returncode is None:
+            self._process.kill()
 
     async def finish(self) -> None:
         """Lets the keeper write what it has. Raises KeeperFailed when it did not."""
@@ -192,7 +227,7 @@ class Link:
             return
         self.send(Done())
         self._flush()
-        ended = asyncio.ensure_future(self._process.communicate())
+        ended = asyncio.ensure_future(self._process.wait())
         try:
             while not ended.done():
                 heard = self._heard_at
@@ -204,8 +239,19 @@ class Link:
             ended.cancel()
             if self._transport is not None:
                 self._transport.close()
-        _, said = ended.result()
-        if self._process.returncode:
-            lines = said.decode("utf-8", "replace").strip().splitlines()
-            line = lines[-1].removeprefix("migrate: ") if lines else "the keeper ended without a word"
-            raise KeeperFailed(line, max(1, self._process.returncode))
+        code, said = ended.result(), await self._said
+        if code:
+            line = said or f"the process that writes ended with exit code {code}"
+            began = self._heard_at > 0
+            raise KeeperFailed(
+                f"{line}; what it wrote is kept" if began else line, 1 if began else max(1, code)
+            )
+
+
+async def _last_words(stream: asyncio.StreamReader) -> str:
+    """The last line; all of it is read, so that who writes never has to wait."""
+    kept = b""
+    while data := await stream.read(2**16):
+        kept = (kept + data)[-_WORDS:]
+    lines = kept.decode("utf-8", "replace").strip().splitlines()
+    return lines[-1].removeprefix("migrate: ") if lines else ""

@@ -28,6 +28,8 @@ class Shown:
     sender: Sender
     named: tuple[Arm, ...]
     arms: Mapping[str, Any] = field(default_factory=dict)
+    trouble: str = ""
+    """Why the store takes nothing."""
     began: float = field(default_factory=time.monotonic)
 
     @property
@@ -91,8 +93,12 @@ def _line(shown: Shown) -> str:
     failed = sum(sum(seen.get("failed", {}).values()) for seen in shown.arms.values())
     return (
         f"{took:.0f} s: {shown.sent:,} of {shown.total:,} sent, {shown.sender.in_flight:,} in flight, "
-        f"{failed:,} failed, {shown.rate:.1f}/s"
+        f"{failed:,} failed, {shown.rate:.1f}/s{_trouble(shown)}"
     )
+
+
+def _trouble(shown: Shown) -> str:
+    return f"; {shown.trouble}" if shown.trouble else ""
 
 
 def _panel(shown: Shown) -> Table:
@@ -100,7 +106,7 @@ def _panel(shown: Shown) -> Table:
     late = ms(shown.sender.lag.quantile(0.99))
     table = Table(
         title=f"{shown.sent:,} of {shown.total:,} sent, {shown.sender.in_flight:,} in flight, {shown.rate:.1f}/s{rest}",
-        caption=f"left after their moment: p99 {late}",
+        caption=f"left after their moment: p99 {late}{_trouble(shown)}",
     )
     for name in ("arm", "sent", "ok", "failed", "TTFT p50", "p99", "end to end p50", "p99"):
         table.add_column(name, justify="left" if name == "arm" else "right")

@@ -23,7 +23,7 @@ class Plan(Section):
     speed: float = Field(default=1.0, gt=0, allow_inf_nan=False)
     """As recorded, so many times as fast."""
     rate: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    burstiness: float = Field(default=1.0, ge=0, allow_inf_nan=False)
+    burstiness: float = Field(default=1.0, ge=0, le=100)
     ramp: tuple[float, float, float] | None = None
     """First rate, last rate, seconds."""
     sweep: tuple[tuple[float, ...], float] | None = None

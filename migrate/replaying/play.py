@@ -99,9 +99,11 @@ class Play:
         grace: float,
         quiet: bool,
         resumed: bool = False,
+        held: int | None = None,
     ) -> None:
+        """``held``: a file that shall be open for as long as anything of this replay runs."""
         self._store, self._config, self._run, self._plan, self._work = store, config, run, plan, work
-        self._grace, self._quiet = grace, quiet
+        self._grace, self._quiet, self._held = grace, quiet, held
         self._salt = secrets.token_bytes(32)
         known = store.answered(run)
         # In a closed loop each arm goes at its own pace; otherwise a request goes to all of its arms at once.
@@ -130,10 +132,10 @@ class Play:
 
     async def _played(self) -> Ending:
         stop = asyncio.Event()
-        interrupts = _Interrupts(stop, waits=self._grace > 0)
+        link = Link(self._initial(), lambda told: _heard(told, shown, link), stop.set, held=self._held)
+        interrupts = _Interrupts(stop, link.give_up, waits=self._grace > 0)
         sides = self._sides()
         async with Client() as client:
-            link = Link(self._initial(), lambda told: _heard(told, shown), stop.set)
             ordered = self._plan.think_time is not None
             sender = Sender(self._config, client=client, link=link, sides=sides, stop=stop, order=ordered)
             shown = panel.Shown(total=self._work.total - self._known, sender=sender, named=self._plan.arms)
@@ -156,6 +158,11 @@ class Play:
                     task.cancel()
                 await asyncio.gather(*tasks, return_exceptions=True)
                 meter.stop()
+                if link.trouble:
+                    print(
+                        f"{link.trouble}; waiting for it. Ctrl-C gives up what was not written",
+                        file=sys.stderr,
+                    )
                 await link.finish()
                 self._store.count_up(self._run, self._counted(sender, sides, meter))
         lines = (*panel.summary(shown), *self._lateness(sender))
@@ -269,10 +276,10 @@ class _Meter:
 
 
 class _Interrupts:
-    """The first Ctrl-C stops sending, the second stops waiting too."""
+    """The first Ctrl-C stops sending, the second stops waiting too; one after that gives up what is not written yet."""
 
-    def __init__(self, stop: asyncio.Event, *, waits: bool) -> None:
-        self._stop, self._waits = stop, waits
+    def __init__(self, stop: asyncio.Event, give_up: Callable[[], None], *, waits: bool) -> None:
+        self._stop, self._give_up, self._waits = stop, give_up, waits
         self._work: asyncio.Future[list[BaseException | None]] | None = None
         self.count = 0
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -283,6 +290,8 @@ class _Interrupts:
         self.count += 1
         self._stop.set()
         if self.count > 1 and self._work is not None:
+            if self._work.done():
+                self._give_up()
             self._work.cancel()
         elif self._waits:
             # Through sys.stderr, which a panel has taken over; click keeps the terminal's own, and would write into it.
@@ -332,10 +341,10 @@ async def _things(items: AsyncIterator[tuple[float, Ready]]) -> AsyncIterator[Re
         yield ready
 
 
-def _heard(told: dict[str, object], shown: panel.Shown) -> None:
+def _heard(told: dict[str, object], shown: panel.Shown, link: Link) -> None:
     arms = told["arms"]
     if isinstance(arms, dict):
-        shown.arms = arms
+        shown.arms, shown.trouble = arms, link.trouble
         shown.sender.spent(arms)
 
 

@@ -114,7 +114,7 @@ class Sender:
         """Returns when the last arm had answered. Which arm leaves first alternates, so that neither has the warmer cache;
         the baseline's repeat leaves when the baseline has answered."""
         due = await self._allowed(ready, due)
-        await self._link.room()
+        await self._link.room(self._stop)
         if self._stop.is_set() or self._link.lost:
             return time.monotonic()
         self._link.send(Asked(request=replace(ready.request, at=self._epoch + time.monotonic())))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import sqlite3
 import time
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
@@ -35,6 +37,7 @@ class Sent:
     sender: Sender
     prepare: Prepare
     stop: asyncio.Event
+    store: str
     told: dict[str, Any] = field(default_factory=dict)
 
     def ready(self, count: int) -> Iterable[Ready]:
@@ -70,7 +73,9 @@ async def sending(folder: Path, act: Act, repeat: float = 0.0, **backend: Any) -
         sender = Sender(config, client=client, link=link, sides=sides, stop=stop, order=False)
         await link.start()
         try:
-            yield Sent(sender, Prepare(config, plan, Redactor(config.redact, b"s"), known={}), stop, told)
+            yield Sent(
+                sender, Prepare(config, plan, Redactor(config.redact, b"s"), known={}), stop, store_url, told
+            )
         finally:
             await link.finish()
 
@@ -119,6 +124,35 @@ async def test_latency_from_its_moment_holds_the_attempts_before_and_the_waits(t
             await asyncio.sleep(0.05)
     seen = sent.told["arms"]["baseline"]
     assert seen["ok"] == 1 and seen["e2e"][0] < 0.5 and seen["from_due"][0] > 0.9
+
+
+async def test_a_store_that_takes_nothing_holds_up_sending_until_it_does(tmp_path: Path) -> None:
+    asked = 0
+
+    async def act(_: bytes, __: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal asked
+        asked += 1
+        writer.write(reply(CHAT_ANSWER))
+
+    def renamed(before: str, after: str) -> None:
+        with contextlib.closing(sqlite3.connect(tmp_path / "store.db", timeout=10)) as connection:
+            connection.execute(f"alter table {before} rename to {after}")
+
+    async with sending(tmp_path, act) as sent:
+        first, second, third = sent.ready(3)
+        renamed("observations", "gone")
+        await sent.sender.send(first, time.monotonic())
+        while sent.told.get("store", {}).get("failed_attempts", 0) < 3:
+            await asyncio.sleep(0.05)
+        waiting = asyncio.ensure_future(sent.sender.send(second, time.monotonic()))
+        await asyncio.sleep(0.2)
+        assert asked == 1 and not waiting.done()
+        renamed("gone", "observations")
+        await waiting
+        assert asked == 2
+        await sent.sender.send(third, time.monotonic())
+    with Store.open(sent.store) as store:
+        assert len(store.answered(store.run().id)[Arm.BASELINE]) == 3
 
 
 async def test_a_loop_that_was_held_up_for_a_while_was_late_all_that_while(tmp_path: Path) -> None:
