@@ -82,6 +82,7 @@ def own_sets() -> Iterator[Set]:
     """The project's own sets, written for the purpose."""
     own = partial(_own, samples=lambda name: tuple(read_own(OWN / f"{name}.tsv")))
     yield from own("negation_reworded", "negation", same=0.25)
+    yield from own("answers_reworded", "negation", same=0.25)
     yield from own("contractions", "negation", same=0.02)
     yield from own("negation_changed", "negation", different=0.85)
     yield from own("roles", "changes", same=0.10, different=0.90)

@@ -35,15 +35,19 @@ def conflict(one: Reading, two: Reading) -> str | None:
 def _denied(one: Reading, two: Reading, very_like: bool) -> str | None:
     """A word that a negation of ``one`` stands before, and that ``two`` has with the other sign.
 
-    With that sign only; or, in sentences that are very like, as often and with other signs.
+    With that sign only; or, in sentences that are very like, as often and with other signs. Where the head is a guess,
+    the sentences must have the same words.
     """
-    for names, sign in one.heads:
-        if all(name in two.signs for name in names):
-            old, new = one.signs[names[0]], two.signs[names[0]]
-            if set(old) == {sign} and set(new) == {-sign}:
-                return names[0]
-            if very_like and len(old) == len(new) and old != new:
-                return names[0]
+    for head in one.heads:
+        guess = not head.follows and one.stems != two.stems
+        if guess or not all(name in two.signs for name in head.stems):
+            continue
+        name = head.stems[0]
+        old, new = one.signs[name], two.signs[name]
+        if set(old) == {head.sign} and set(new) == {-head.sign}:
+            return name
+        if very_like and len(old) == len(new) and old != new:
+            return name
     return None
 
 

@@ -72,6 +72,17 @@ _ALIASES = tuple(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Head:
+    """What a negation stands before, or behind where nothing follows it."""
+
+    stems: tuple[str, ...]
+    sign: int
+    """Of the first of them: 1 where another negation undoes this one."""
+    follows: bool
+    """The negation comes first. Else ("but a tuple cannot") the head is a guess."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
     """What a sentence affirms and denies. A sign is 1 or -1."""
 
@@ -80,8 +91,7 @@ class Reading:
     """Of its content words."""
     signs: dict[str, tuple[int, ...]]
     """The sign of each occurrence of each of them, sorted."""
-    heads: tuple[tuple[tuple[str, ...], int], ...]
-    """What negations stand before, as stems, with the sign of the first."""
+    heads: tuple[Head, ...]
     turned: tuple[tuple[str, str, int], ...]
     """(stem, a stem that it means the opposite of, the sign of that one)."""
     counts: frozenset[str]
@@ -137,7 +147,7 @@ def same_content(one: str, two: str) -> bool:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Clause:
     signed: tuple[tuple[str, int], ...]
-    heads: tuple[tuple[tuple[str, ...], int], ...]
+    heads: tuple[Head, ...]
     counts: tuple[str, ...]
     focused: bool
     places: tuple[str, ...]
@@ -145,16 +155,22 @@ class _Clause:
 
 def _read(words: Sequence[str]) -> _Clause:
     content = [at for at, word in enumerate(words) if word not in _NO_CONTENT]
-    cues = [
-        (cue, whole or not content or cue > content[-1]) for cue, whole in _cues(words)
-    ]  # one with nothing behind it denies what stands before it
+    last = content[-1] if content else -1
+    cues = [  # a "not" with nothing behind it denies what stands before it
+        (cue, whole or (words[cue] == "not" and cue > last)) for cue, whole in _cues(words)
+    ]
     signs = _signs(words, content, cues)
     firm = [at for at in content if words[at] not in RAISING]
-    heads = [head for cue, _ in cues for head in _heads(words, firm, cue) if head]
+    heads = [
+        Head(stems=tuple(stem(words[at]) for at in places), sign=signs[places[0]], follows=places[0] > cue)
+        for cue, whole in cues
+        for places in _heads(words, firm, cue)
+        if places and (whole or places[0] > cue)
+    ]
     parts = [cue for cue, whole in cues if not whole and words[cue] in ("not", _FOCUSED) and cue]
     return _Clause(
         signed=tuple((words[at], sign) for at, sign in signs.items()),
-        heads=tuple((tuple(stem(words[at]) for at in head), signs[head[0]]) for head in heads),
+        heads=tuple(heads),
         counts=tuple(_counts(words)),
         focused=any(word in FOCUSING for word in words),
         places=tuple(stem(words[cue + 1]) for cue in parts if signs.get(cue + 1)),
