@@ -239,11 +239,11 @@ class TestHostile:
 
         def took(times: int) -> float:
             one, two = normalise(piece * times), normalise("so it is " + piece * times)
-            start = time.perf_counter()
+            start = time.process_time()
             for guard in (guard_negation, guard_roles, guard_names):
                 guard(one, two)
             aligned.cache_clear()
-            return time.perf_counter() - start
+            return time.process_time() - start
 
         short = min(took(1_000) for _ in range(3))
         long = min(took(8_000) for _ in islice(iter(int, 1), 2))
