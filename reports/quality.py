@@ -66,8 +66,10 @@ def _lengths(columns: Columns, scale: Scale) -> Iterator[Drift]:
 
 
 def _length(name: str, seen: _Two, again: _Two, scale: Scale) -> Drift:
-    ratios, tolerated = np.log(seen.after / seen.before), math.log(TOLERATED_RATIO)
-    longer, shorter = np.sign(ratios - tolerated), np.sign(-ratios - tolerated)
+    ratios = np.log(seen.after / seen.before)
+    # Without logarithms, so that a length exactly at the limit is judged alike in both directions.
+    longer = np.sign(seen.after - TOLERATED_RATIO * seen.before)
+    shorter = np.sign(seen.before - TOLERATED_RATIO * seen.after)
     low, high = (math.exp(bound) for bound in median_interval(ratios, scale.alpha))
     return _drift(
         name=name,
