@@ -25,11 +25,15 @@ _HOLD = {
     "cache_asymmetry": f"{_STAY}; replay with --nonce, or begin with both caches cold.",
     "breaker_open": f"{_STAY}; find out why the candidate failed repeatedly, then record again.",
 }
+_CAPTURED = frozenset({"capture", "import"})
+_REPLAY = f"{_STAY}; the candidate was not asked: send what was captured to both with migrate replay, and report on that run."
 _PATIENCE = frozenset({"not_final", "warm_up", "too_few_pairs", "minimum_span", "not_enough_evidence"})
 
 
-def advice(verdict: Verdict, code: str, *, ended: bool) -> str:
-    """``code`` is the judgement's; ``ended``: the run is over, so waiting would not help."""
+def advice(verdict: Verdict, code: str, *, kind: str, ended: bool) -> str:
+    """``code`` is the judgement's; ``kind`` the run's; ``ended``: the run is over, so waiting would not help."""
+    if kind in _CAPTURED and code in ("no_data", "mirror_sent_nothing"):
+        return _REPLAY
     if verdict is Verdict.GO:
         return _GO
     if verdict is Verdict.ROLLBACK:

@@ -187,7 +187,7 @@ def build(
         verdict=judgement.verdict,
         code=judgement.code,
         reason=judgement.reason,
-        advice=advice(judgement.verdict, judgement.code, ended=run.ended_at is not None),
+        advice=advice(judgement.verdict, judgement.code, kind=run.kind, ended=run.ended_at is not None),
         rehearsal=bool(run.policy.get("rehearsal")),
         judged_at=iso(run.judged_at),
         method=judgement.method,

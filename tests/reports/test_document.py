@@ -141,8 +141,8 @@ def test_a_quantile_with_too_few_samples_is_none() -> None:
 
 @pytest.mark.parametrize("code", ["minimum_span", "too_few_pairs", "not_enough_evidence", "not_final"])
 def test_advice_to_wait_is_given_only_while_waiting_can_help(code: str) -> None:
-    assert "let the run go on" in advice(Verdict.HOLD, code, ended=False)
-    assert "longer run" in advice(Verdict.HOLD, code, ended=True)
+    assert "let the run go on" in advice(Verdict.HOLD, code, kind="shadow", ended=False)
+    assert "longer run" in advice(Verdict.HOLD, code, kind="shadow", ended=True)
 
 
 @pytest.mark.parametrize("verdict", [Verdict.ROLLBACK, Verdict.HOLD])
@@ -150,4 +150,10 @@ def test_advice_to_wait_is_given_only_while_waiting_can_help(code: str) -> None:
     "code", ["errors", "halt", "disagreement", "ttft_p95", "unscored", "sample_ratio", "new"]
 )
 def test_any_verdict_but_go_keeps_production_on_the_baseline(verdict: Verdict, code: str) -> None:
-    assert advice(verdict, code, ended=True).startswith("Keep production on the baseline")
+    assert advice(verdict, code, kind="shadow", ended=True).startswith("Keep production on the baseline")
+
+
+@pytest.mark.parametrize("kind", ["capture", "import"])
+def test_what_was_only_captured_has_to_be_replayed(kind: str) -> None:
+    assert "migrate replay" in advice(Verdict.HOLD, "mirror_sent_nothing", kind=kind, ended=True)
+    assert "shadow.percent" in advice(Verdict.HOLD, "mirror_sent_nothing", kind="shadow", ended=True)

@@ -194,7 +194,7 @@ class TestTooNoisy:
         found = rule(judged, "disagreement")
         assert found.verdict is Verdict.HOLD and found.required
         assert judged.code == "too_noisy" and "temperature 0" in advice(
-            judged.verdict, judged.code, ended=False
+            judged.verdict, judged.code, kind="shadow", ended=False
         )
         assert found.reason.startswith(
             "too noisy to gate on anything: the baseline differs from its own repeat in 50.0%"
