@@ -30,7 +30,10 @@ BOUNDARIES = words(
 )
 """Words that begin another clause."""
 
-RAISING = words("think believe suppose expect seem appear feel guess imagine want reckon")
+RAISING = words(
+    "think thinks thought believe believes believed suppose supposes supposed expect expects expected seem seems seemed "
+    "appear appears appeared feel feels felt guess imagine want wants wanted reckon"
+)
 """Verbs that hand their negation on: "I don't think it works" is "I think it doesn't work"."""
 
 DENYING = {

@@ -7,7 +7,6 @@ approved" tells the opposite of "approved", while "not open" and "closed" share 
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -26,8 +25,8 @@ from reports.compare.guards.lexicon import (
     undone,
 )
 from reports.compare.guards.lexicon import words as lexicon
+from reports.compare.guards.tokens import tokens
 
-_TOKEN = re.compile(r"[^\W_]+(?:'[^\W_]+)?|[,;:()]|(?<=\s)-(?=\s)")
 _CUTS = frozenset(",;:()-")
 _EXCEPTIVE = lexicon("until till except without")
 _ARTICLES = lexicon("a an the some any")
@@ -38,37 +37,6 @@ _FOCUSED = "not-"
 """Stands before what alone is denied in "not at one but at zero"."""
 _DENIALS = _NEGATIONS | TURNING | ABROAD
 _NO_CONTENT = FUNCTION | {_FOCUSED} | _DENIALS | COUNTING.keys() | FOCUSING
-_ALIASED = re.compile(
-    r"'|\bno|n(?:o?t|one|ever)\b|\b(?:unless|rather|instead|opposed|free|absence|almost|a few|a little|yet to|stop|quit|too)"
-    r"|\b(?:hardly|scarcely|barely)\b"
-)
-"""A sentence without any of it has no spelling that stands for another; most have not."""
-_ALIASES = tuple(
-    (re.compile(pattern), f" {words} ")
-    for pattern, words in (
-        (r"n't\b|(?<=\bcan)not\b|(?<=\b(?:ca|wo|do|is))nt\b|(?<=\b(?:did|was|are|has|had))nt\b", "not"),
-        (r"'(?:re|ve|ll|d|m)\b|'s(?= +not\b)", "are"),
-        (r"\bunless\b", "if never"),
-        # An answer, which denies nothing in the sentence.
-        (r"\A\W*nop?e?\b(?=\s*(?:[,.;:!-]|\Z))|[:,] no\W*\Z", ","),
-        (r"\bno (?:doubt|problem|worries|wonder)\b|\bnot to mention\b|\bor not\b|\bwhy not\b|\bif not,", ","),
-        (r"\bnot +(?:only|just|merely|simply|solely)\b", ","),
-        (r"\bno one\b", "nobody"),
-        (r"\bnot +(?:one|a single|even one|even a)\b", "no"),
-        (r"\bat no time\b|\bnot +ever\b|\bnot +once\b|\bno longer\b", "never"),
-        (r"\bnothing but\b|\bno more than\b", "only"),
-        (r"\b(?:nobody|nothing|none|never|not|no \w+) +(?:but|except|other than|apart from)\b", "only"),
-        (r"\b(?:rather than|instead of|as opposed to|free (?:of|from)|absence of)\b", "without"),
-        (r"\balmost (?:no|nobody|nothing|none|never)\b", "hardly"),
-        (r"\b(?:hardly|scarcely|barely) (?:any|ever)\b", "hardly"),
-        (r"\bnot +(?:very |so |that |too )?(?:many|much|often)\b", "hardly"),
-        (r"\bnot +an? (?:little|few)\b", "plenty"),
-        (r"\bnot +enough\b|\btoo (?:few|little)\b", "hardly"),
-        (r"\ba (?:few|little)\b", "some"),
-        (r"\b(have|has|had|am|is|are|was|were) yet to\b", "have not"),
-        (r"\b(?:stop|stops|stopped|quit) (?=[a-z]+ing\b)", "without"),
-    )
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +72,7 @@ class Reading:
 
 def read(sentence: str) -> Reading:
     """A normalised sentence. Time is linear in it."""
-    clauses = [_read(words) for words in _clauses(_restricted(list(_tokens(sentence))))]
+    clauses = [_read(words) for words in _clauses(_restricted(list(tokens(sentence))))]
     signs: dict[str, list[int]] = {}
     turned = []
     for clause in clauses:
@@ -241,45 +209,36 @@ def _counts(words: Sequence[str]) -> Iterator[str]:
             yield "few" if before else "many"
 
 
-def _tokens(sentence: str) -> Iterator[str]:
-    text = sentence.lower()
-    if _ALIASED.search(text):
-        for pattern, words in _ALIASES:
-            text = pattern.sub(words, text)
-    for match in _TOKEN.finditer(text):
-        yield match[0].partition("'")[0]
-
-
-def _restricted(tokens: list[str]) -> list[str]:
+def _restricted(spelled: list[str]) -> list[str]:
     """ "Not … until", "not … without" say "only … from", "only … with", in either order."""
-    excepts = next((at for at in range(len(tokens)) if _excepts(tokens, at)), None)
+    excepts = next((at for at in range(len(spelled)) if _excepts(spelled, at)), None)
     denies = next(
-        (at for at, word in enumerate(tokens) if word in _NEGATIONS and not _excepts(tokens, at)), None
+        (at for at, word in enumerate(spelled) if word in _NEGATIONS and not _excepts(spelled, at)), None
     )
     if excepts is None or denies is None:
-        return tokens
-    between = tokens[min(excepts, denies) : max(excepts, denies)]
+        return spelled
+    between = spelled[min(excepts, denies) : max(excepts, denies)]
     if denies < excepts and any(word in _CUTS or word in ("and", "or") for word in between):
-        return tokens
+        return spelled
     changed = {denies: "only", excepts: ","}
-    return [changed.get(at, word) for at, word in enumerate(tokens)]
+    return [changed.get(at, word) for at, word in enumerate(spelled)]
 
 
-def _excepts(tokens: Sequence[str], at: int) -> bool:
-    return tokens[at] in _EXCEPTIVE or (at > 0 and tokens[at - 1] == "if" and tokens[at] == "never")
+def _excepts(spelled: Sequence[str], at: int) -> bool:
+    return spelled[at] in _EXCEPTIVE or (at > 0 and spelled[at - 1] == "if" and spelled[at] == "never")
 
 
-def _clauses(tokens: Sequence[str]) -> Iterator[list[str]]:
+def _clauses(spelled: Sequence[str]) -> Iterator[list[str]]:
     """Cut at punctuation and at words that begin another clause."""
     words: list[str] = []
-    for at, word in enumerate(tokens):
+    for at, word in enumerate(spelled):
         if (
             word == "nor"
             or word in _CUTS
             or (word in BOUNDARIES and not _passes(word, words))
-            or _goes_on(tokens, at)
+            or _goes_on(spelled, at)
         ):
-            if word == "but" and _contrasts(tokens[at + 1 : at + 8]):
+            if word == "but" and _contrasts(spelled[at + 1 : at + 8]):
                 words = _focus(words)
             if words:
                 yield words
@@ -295,11 +254,11 @@ def _passes(word: str, words: Sequence[str]) -> bool:
     return word == "that" and any(before in RAISING or before in TURNING for before in words)
 
 
-def _goes_on(tokens: Sequence[str], at: int) -> bool:
+def _goes_on(spelled: Sequence[str], at: int) -> bool:
     """ "and" or "or" before another clause, which has a subject or a verb of its own."""
-    if tokens[at] not in ("and", "or"):
+    if spelled[at] not in ("and", "or"):
         return False
-    following = tokens[at + 1 : at + 5]
+    following = spelled[at + 1 : at + 5]
     opens = following[:1] != [] and (following[0] in _SUBJECTS or following[0] in _DENIALS)
     return opens or any(word in AUXILIARIES for word in following)
 
