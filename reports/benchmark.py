@@ -18,8 +18,8 @@ DEFINITIONS = {
     "reason",
     "failed": "requests that the server did not answer: errors of any status or inside a stream, cut streams, time-outs, "
     "connections refused; none is sent a second time, but where a server had closed an idle connection before it could read",
-    "missing": "requests of which nothing is known because the client was stopped or could not keep the answer; they are in no "
-    "other figure",
+    "missing": "requests of which nothing is known because the client was stopped, had no file or port for them, or could not "
+    "keep the answer; they are in no other figure",
     "errors": "failed requests by class, whatever the envelope of the server",
     "finish_reasons": "answered requests by the finish reason of their first choice",
     "window_s": "first dispatch to the last byte of the last answer, failures included; one straggler makes it long",

@@ -183,6 +183,8 @@ def replay(
         room_for((plan.concurrency or 0) * len(plan.arms))
         run = run or _begin(store, config, plan, warmup)
         with alone(run) as held:
+            if resume:
+                _unfinished(store, config)  # it may have ended while we waited for it
             work = recorded(store, run, plan)
             play = Play(store, config, run, plan, work, grace=grace, quiet=quiet, resumed=resume, held=held)
             ending = play.run()

@@ -1,4 +1,4 @@
-"""One replay from beginning to end: the two processes, Ctrl-C, and what is counted."""
+"""One replay from beginning to end: its processes, Ctrl-C, and what is counted."""
 
 from __future__ import annotations
 

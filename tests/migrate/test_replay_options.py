@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +104,27 @@ def test_a_replay_is_not_resumed_with_another_server(
     with alone(begun):  # stops at the latest here
         _, text = run(tmp_path, "replay", "--resume") if refused else (None, "")
     assert ("when the replay began" in text and "start another" in text) is refused, text
+
+
+def test_a_replay_that_ends_while_a_resume_waits_for_it_is_not_begun_again(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/migrate.db"
+    servers = {"baseline": {"kind": "vllm", "url": "http://127.0.0.1:1", "model": None, "models": {}}}
+    plan = Plan.model_validate({"source": "s", "to": "baseline"}).model_dump(mode="json")
+    with Store.open(url, create=True) as store:
+        begun = store.begin_run(kind="replay", config=servers | {"replay": plan}, policy={}, seed=0, at=0.0)
+
+    def ended() -> None:
+        time.sleep(1.0)
+        with Store.open(url) as store:
+            store.end_run(begun, at=1.0)
+
+    with contextlib.ExitStack() as held, ThreadPoolExecutor() as beside:
+        held.enter_context(alone(begun))
+        beside.submit(ended).add_done_callback(lambda _: held.close())
+        found, text = run(tmp_path, "replay", "--resume")
+    assert getattr(found.exception, "exit_code", None) == 2 and "nothing to resume" in text
+    with Store.open(url) as store:
+        assert store.run(begun).status == "ended" and not store.counters(begun)
 
 
 def test_one_replay_of_a_run_at_a_time(tmp_path: Path) -> None:
