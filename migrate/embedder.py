@@ -34,10 +34,8 @@ _LETTERS = 4
 """Bytes a token, about."""
 _KEEP = 512
 """Texts between two writes of the cache."""
-_SAMPLE = 2
-"""Batches a worker, to choose a runtime by."""
 _WORTH = 25
-"""Times the sample that the work must be to choose at all; less is done before a choice pays."""
+"""Batches a worker from which on it pays to choose a runtime by a sample of one batch a worker."""
 
 log = logging.getLogger(__name__)
 
@@ -128,7 +126,7 @@ class Embedder:
         self._runtimes = self._runtimes or self._load(self._model)
         plain = self._runtimes[0]
         self._batches += len(work)
-        count = _SAMPLE * plain.workers
+        count = plain.workers
         worth = len(work) >= count and self._batches >= _WORTH * count
         if self.choice is None and len(self._runtimes) > 1 and worth:
             sample = [work[len(work) * (2 * at + 1) // (2 * count)] for at in range(count)]

@@ -13,9 +13,14 @@ import numpy as np
 import pytest
 
 from migrate.embedder import DEFAULT_MODEL, Embedder, EmbeddingsMissing, cache_key
+from migrate.report import compared
 from migrate.runtimes import Runtime
+from migrate.store import Store, Writer
 from reports.compare import Embed
 from reports.compare.model import Vectors
+from reports.policy import Policy
+from tests.reports.builders import exchange
+from tests.reports.made import START
 
 
 class Shelf:
@@ -170,6 +175,37 @@ def test_progress_begins_where_the_cache_ends() -> None:
         ["aaaa", "bbbb", "cccc"]
     )
     assert seen == [(6, 9), (9, 9)]
+
+
+BOATS = ("ferry", "trawler", "cutter", "barge", "dinghy", "tug")
+
+
+def test_a_report_on_a_live_run_embeds_only_what_is_new(tmp_path: Path) -> None:
+    said = [
+        (f"The {boat} leaves the harbour every morning", f"Every morning the {boat} leaves the harbour")
+        for boat in BOATS
+    ]
+    with Store.open(f"sqlite:///{tmp_path}/m.db", create=True) as store:
+        policy = Policy()
+        store.begin_run(
+            kind="shadow", config={}, policy=policy.model_dump(mode="json", by_alias=True), seed=1, at=START
+        )
+        run = store.run(None)
+        asked: list[list[str]] = []
+        for count in (4, 4, 6):
+            writer = Writer(store, run.id)
+            for one in [exchange(n, *said[n], repeat=False) for n in range(store.count(run.id), count)]:
+                for seen in (one.request, one.baseline, one.candidate):
+                    assert writer.offer(seen)
+            assert writer.close(20)
+            model = Letters()
+            embed = Embedder(load=model.load, read=store.vectors, write=store.put_vectors)
+            items = compared(store, run, policy, embed)
+            assert [item.comparison.similarity is not None for item in items] == [True] * count
+            asked.append(sorted(model.texts))
+    assert asked[1] == []
+    assert asked[0] == sorted(text for pair in said[:4] for text in pair)
+    assert asked[2] == sorted(text for pair in said[4:] for text in pair)
 
 
 def test_hostile_texts_have_hashes_too() -> None:
