@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 SOURCES := migrate replay reports tests benchmarks
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check format bench bench-compare bench-decoding bench-import bench-recording bench-workload bench-peers bench-replay test-vllm test-sdks lock dist-check clean
+.PHONY: help install demo test check format bench bench-compare bench-decoding bench-embedding bench-import bench-recording bench-workload bench-peers bench-replay test-vllm test-sdks lock dist-check clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -57,6 +57,9 @@ bench-compare: .venv/.demo ## whether answers are called different when people c
 
 bench-decoding: .venv/.dev ## how fast answers are read, beside two yardsticks, and 200,000 broken ones
 	@$(BIN)/python -m benchmarks.decoding
+
+bench-embedding: .venv/.demo ## what embedding 10,000 pairs of answers costs, beside sentence-transformers at its defaults
+	@$(BIN)/python -m benchmarks.embedding
 
 bench-import: .venv/.demo ## how fast a log is imported (SIZE=1GB), beside json.loads, and in how much memory
 	@$(BIN)/python -m benchmarks.importing --size $(SIZE)

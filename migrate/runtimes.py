@@ -33,13 +33,15 @@ _WORKERS = 8
 _BFLOAT16 = {"amx_bf16", "avx512_bf16", "bf16"}
 """Flags of CPUs that multiply in bfloat16 faster than in float32 (x86 and Arm)."""
 _CPUINFO = Path("/proc/cpuinfo")
-_OFFLINE = {
+_ENVIRONMENT = {
     "HF_HUB_OFFLINE": "1",
     "HF_HUB_DISABLE_TELEMETRY": "1",
     "HF_HUB_DISABLE_PROGRESS_BARS": "1",
     "TOKENIZERS_PARALLELISM": "false",
+    "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "64",
 }
-"""Set unless the environment says otherwise, before the libraries read them: nothing phones home."""
+"""Set unless the environment says otherwise, before the libraries read them: nothing phones home, and code that was made for
+the shape of one batch is not kept for a thousand shapes, at 2 MB each."""
 
 Batches = Sequence[Sequence[str]]
 
@@ -65,6 +67,16 @@ class Runtime:
                 yield from pool.map(self.encode, batches)
             finally:  # a generator that is left early, by Ctrl-C too, starts no further batch
                 pool.shutdown(cancel_futures=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Model:
+    """A model, ready to run."""
+
+    tokens: Callable[[Sequence[str]], Sequence[int]]
+    """How many tokens it reads of each text."""
+    runtimes: tuple[Runtime, ...]
+    """Ways to run it here; float32 is the first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,12 +131,12 @@ def _stacked(runtime: Runtime, sample: Batches) -> Vectors:
     return np.concatenate([unit(vectors) for vectors in runtime.vectors(sample)])
 
 
-def load(where: str) -> tuple[Runtime, ...]:
-    """The runtimes of the model ``where`` (a folder, or a name that the hub knows) on this CPU; float32 is the first.
+def load(where: str) -> Model:
+    """The model ``where`` (a folder, or a name that the hub knows) on this CPU.
 
     Uses no network unless the environment says HF_HUB_OFFLINE=0. Raises OSError or ValueError when there is no such model.
     """
-    for name, value in _OFFLINE.items():
+    for name, value in _ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     offline = os.environ["HF_HUB_OFFLINE"] not in ("0", "", "false")
     library, torch = import_module("sentence_transformers"), import_module("torch")
@@ -143,9 +155,10 @@ def load(where: str) -> tuple[Runtime, ...]:
     list(
         plain.vectors([[""]])
     )  # the tokenizer takes its settings with the first text; threads must find them there
-    if not has_bfloat16():
-        return (plain,)
-    return plain, Runtime(name="bfloat16", encode=bfloat16, workers=workers)
+    half = Runtime(name="bfloat16", encode=bfloat16, workers=workers)
+    return Model(
+        tokens=lambda texts: _tokens(network, texts), runtimes=(plain, half) if has_bfloat16() else (plain,)
+    )
 
 
 def has_bfloat16(cpuinfo: Path = _CPUINFO) -> bool:
@@ -154,6 +167,12 @@ def has_bfloat16(cpuinfo: Path = _CPUINFO) -> bool:
         return not _BFLOAT16.isdisjoint(cpuinfo.read_text(errors="replace").split())
     except OSError:
         return False
+
+
+def _tokens(network: Any, texts: Sequence[str]) -> list[int]:
+    """By the model's tokenizer; a model without one is asked for characters, which sort as well."""
+    read = network.preprocess([_printable(text) for text in texts]).get("attention_mask")
+    return [len(text) for text in texts] if read is None else read.sum(dim=1).tolist()
 
 
 def _encoder(torch: Any, network: Any, threads: int) -> Embed:

@@ -81,7 +81,7 @@ def test_loading_talks_to_nobody_and_prints_nothing() -> None:
 
 
 def test_runtimes_of_the_real_model_agree_within_the_bound() -> None:
-    runtimes = load_model(DEFAULT_MODEL)
+    runtimes = load_model(DEFAULT_MODEL).runtimes
     batches = [[f"{said} {n}." for said in SAID] for n in range(4)]
     first, *others = ([*runtime.vectors(batches)] for runtime in runtimes)
     exact = np.concatenate(first) @ np.concatenate(first).T
@@ -92,7 +92,7 @@ def test_runtimes_of_the_real_model_agree_within_the_bound() -> None:
 
 
 def test_a_runtime_is_chosen_for_the_real_model() -> None:
-    runtimes = load_model(DEFAULT_MODEL)
+    runtimes = load_model(DEFAULT_MODEL).runtimes
     choice = choose(runtimes, [[f"{said} {n}." for said in SAID] for n in range(2)])
     assert choice.runtime in runtimes
     assert choice.why.startswith("float32 took ")
@@ -106,6 +106,11 @@ def test_vectors_are_those_of_sentence_transformers() -> None:
         texts, normalize_embeddings=True, show_progress_bar=False
     )
     assert Embedder()(texts) == pytest.approx(theirs, abs=1e-5)
+
+
+def test_tokens_are_what_the_model_reads_of_a_text() -> None:
+    model = load_model(DEFAULT_MODEL)
+    assert model.tokens(["", "a pier", "\ud800", "word " * 2_000]) == [2, 4, 3, 256]
 
 
 def test_the_callers_threads_are_left_as_they_are() -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from migrate.embedder import DEFAULT_MODEL, Embedder, EmbeddingsMissing, cache_key
 from migrate.report import compared
-from migrate.runtimes import Runtime
+from migrate.runtimes import Model, Runtime
 from migrate.store import Store, Writer
 from reports.compare import Embed
 from reports.compare.model import Vectors
@@ -36,6 +36,11 @@ class Shelf:
         self.kept |= {(model, name): vector for name, vector in vectors.items()}
 
 
+def made(*runtimes: Runtime) -> Model:
+    """A model that reads a token in four letters, 256 at most, and a token before and after."""
+    return Model(tokens=lambda texts: [min(256, 2 + -(-len(text) // 4)) for text in texts], runtimes=runtimes)
+
+
 class Letters:
     """A model that counts letters; it keeps what it was asked for."""
 
@@ -43,9 +48,9 @@ class Letters:
         self.loaded: list[str] = []
         self.batches: list[list[str]] = []
 
-    def load(self, model: str) -> list[Runtime]:
+    def load(self, model: str) -> Model:
         self.loaded.append(model)
-        return [Runtime(name="float32", encode=self.encode)]
+        return made(Runtime(name="float32", encode=self.encode))
 
     def encode(self, texts: Sequence[str]) -> Vectors:
         self.batches.append(list(texts))
@@ -56,7 +61,7 @@ class Letters:
         return [text for batch in self.batches for text in batch]
 
 
-def refuse(model: str) -> list[Runtime]:
+def refuse(model: str) -> Model:
     raise EmbeddingsMissing(f"{model} is not here")
 
 
@@ -109,9 +114,9 @@ def test_batches_are_bounded_in_tokens_and_of_like_length() -> None:
     Embedder(load=model.load)(["a" * (1 + n * 37 % 1_200) for n in range(1_200)])
     costs = [min(256, 2 + -(-len(text) // 4)) for text in model.texts]
     assert costs == sorted(costs)
-    assert max(len(batch) for batch in model.batches) == 64
-    assert max(len(batch) * min(256, 2 + len(batch[-1]) // 4) for batch in model.batches) <= 2_048
-    assert min(len(batch) for batch in model.batches[:-1]) == 8
+    assert max(len(batch) for batch in model.batches) <= 128
+    assert max(len(batch) * min(256, 2 + len(batch[-1]) // 4) for batch in model.batches) <= 4_096
+    assert min(len(batch) for batch in model.batches[:-1]) == 16
 
 
 def breaks_after(texts: int, error: type[BaseException], model: Letters) -> Embed:
@@ -130,7 +135,7 @@ def test_what_was_done_when_it_breaks_off_is_kept(error: type[BaseException], wo
     texts = [f"text {n}" for n in range(2_000)]
     breaking = Runtime(name="float32", encode=breaks_after(900, error, model), workers=workers)
     with pytest.raises(error):
-        Embedder(load=lambda _: [breaking], read=shelf.read, write=shelf.write)(texts)
+        Embedder(load=lambda _: made(breaking), read=shelf.read, write=shelf.write)(texts)
     assert len(shelf.kept) == len(model.texts) >= 900
     Embedder(load=rest.load, read=shelf.read, write=shelf.write)(texts)
     assert sorted(model.texts + rest.texts) == sorted(texts)
@@ -151,7 +156,7 @@ def test_ctrl_c_between_batches_ends_at_once_and_loses_nothing_that_was_counted(
             raise KeyboardInterrupt
 
     slow = Runtime(name="float32", encode=encode)
-    embedder = Embedder(load=lambda _: [slow], read=shelf.read, write=shelf.write, progress=pressed)
+    embedder = Embedder(load=lambda _: made(slow), read=shelf.read, write=shelf.write, progress=pressed)
     with pytest.raises(KeyboardInterrupt):
         embedder([f"{n:08}" for n in range(2_000)])
     assert len(shelf.kept) == counted / 4
@@ -161,20 +166,23 @@ def test_ctrl_c_between_batches_ends_at_once_and_loses_nothing_that_was_counted(
 def test_progress_counts_tokens_so_that_long_texts_take_their_time() -> None:
     seen: list[tuple[int, int]] = []
     embedder = Embedder(load=Letters().load, progress=lambda done, total: seen.append((done, total)))
-    embedder(["a" * 400, *(f"{n:04}" for n in range(70)), "a" * 400])
-    assert (seen[0], seen[-1]) == ((0, 312), (312, 312))
-    assert (64 * 3, 312) in seen
+    embedder(["a" * 400, *(f"{n:04}" for n in range(200)), "b" * 400])
+    assert (seen[0], seen[-1]) == ((0, 804), (804, 804))
+    assert seen[1] == (128 * 3, 804)
     assert seen == sorted(seen)
 
 
-def test_progress_begins_where_the_cache_ends() -> None:
+def test_progress_is_of_what_the_cache_did_not_hold() -> None:
     shelf = Shelf()
     seen: list[tuple[int, int]] = []
     Embedder(load=Letters().load, read=shelf.read, write=shelf.write)(["aaaa", "bbbb"])
-    Embedder(load=Letters().load, read=shelf.read, progress=lambda done, total: seen.append((done, total)))(
-        ["aaaa", "bbbb", "cccc"]
+    embedder = Embedder(
+        load=Letters().load, read=shelf.read, progress=lambda done, total: seen.append((done, total))
     )
-    assert seen == [(6, 9), (9, 9)]
+    embedder(["aaaa", "bbbb"])
+    assert seen == []
+    embedder(["aaaa", "bbbb", "cccc", "dddd"])
+    assert seen == [(0, 6), (6, 6)]
 
 
 BOATS = ("ferry", "trawler", "cutter", "barge", "dinghy", "tug")

@@ -14,7 +14,7 @@ from migrate.cores import cores
 from migrate.embedder import Embedder
 from migrate.runtimes import BOUND, Runtime, choose, has_bfloat16
 from reports.compare.model import Vectors
-from tests.migrate.test_embedder import Shelf
+from tests.migrate.test_embedder import Shelf, made
 
 SAMPLE = [[f"pier {n}", f"boat {n * n}"] for n in range(4)]
 TEXTS = [f"text {n} {'and so on ' * 40}" for n in range(1_000)]
@@ -104,13 +104,13 @@ def test_batches_are_computed_by_several_threads_and_given_in_order() -> None:
 
 
 def test_little_work_is_done_without_a_measurement() -> None:
-    embedder = Embedder(load=lambda _: [SLOW, runtime("fast")])
+    embedder = Embedder(load=lambda _: made(SLOW, runtime("fast")))
     embedder(TEXTS[:100])
     assert embedder.choice is None
 
 
 def test_much_work_in_many_calls_is_worth_a_measurement() -> None:
-    embedder = Embedder(load=lambda _: [runtime("float32", seconds=0.002), runtime("fast")])
+    embedder = Embedder(load=lambda _: made(runtime("float32", seconds=0.002), runtime("fast")))
     for start in range(0, len(TEXTS), 50):
         embedder(TEXTS[start : start + 50])
     assert embedder.choice is not None and embedder.choice.runtime.name == "fast"
@@ -118,9 +118,9 @@ def test_much_work_in_many_calls_is_worth_a_measurement() -> None:
 
 def test_vectors_beyond_the_bound_never_reach_the_cache() -> None:
     shelf, plain = Shelf(), Shelf()
-    wrong = Embedder(load=lambda _: [SLOW, runtime("int8", bent=0.3)], read=shelf.read, write=shelf.write)
+    wrong = Embedder(load=lambda _: made(SLOW, runtime("int8", bent=0.3)), read=shelf.read, write=shelf.write)
     wrong(TEXTS)
-    Embedder(load=lambda _: [SLOW], read=plain.read, write=plain.write)(TEXTS)
+    Embedder(load=lambda _: made(SLOW), read=plain.read, write=plain.write)(TEXTS)
     assert wrong.choice is not None and shelf.kept == plain.kept
 
 
