@@ -5,8 +5,8 @@ twice. It is judged as ``migrate report`` judges it, in a process of its own, wi
 after, in turns over one sample of the same texts: ``SentenceTransformer.encode`` at its defaults, our float32 without a
 choice, and what is chosen. What sentence-transformers would take for every text is its median for the sample, extrapolated.
 
-Texts: sentences of ../shared/data, some of which people rewrote, when it is there; else what the simulator says about the
-demo's prompts.
+Texts: sentences of the public data (``LLM_MIGRATE_DATA``), some of which people rewrote, when it is there; else what the
+simulator says about the demo's prompts.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Pairs of answers of which people know whether they serve a user alike, as sets: read or generated, never judged.
 
-Public data is looked for in ``../shared/data`` beside the project; the project's own small sets are always there.
+Public data is looked for in the folder that ``LLM_MIGRATE_DATA`` names; the project's own small sets are always there.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
+import os
 import random
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -22,7 +23,7 @@ from reports.compare import Comparison, compare
 from reports.policy import Extractor
 
 ROOT = Path(__file__).parents[1]
-DATA = ROOT.parent / "shared" / "data"
+DATA = Path(os.environ.get("LLM_MIGRATE_DATA", ROOT.parent / "shared" / "data"))
 OWN = ROOT / "tests" / "reports" / "sets"
 
 
