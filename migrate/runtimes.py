@@ -38,7 +38,7 @@ _ENVIRONMENT = {
     "HF_HUB_DISABLE_TELEMETRY": "1",
     "HF_HUB_DISABLE_PROGRESS_BARS": "1",
     "TOKENIZERS_PARALLELISM": "false",
-    "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "64",
+    "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "32",
 }
 """Set unless the environment says otherwise, before the libraries read them: nothing phones home, and code that was made for
 the shape of one batch is not kept for a thousand shapes, at 2 MB each."""

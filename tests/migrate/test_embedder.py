@@ -114,9 +114,9 @@ def test_batches_are_bounded_in_tokens_and_of_like_length() -> None:
     Embedder(load=model.load)(["a" * (1 + n * 37 % 1_200) for n in range(1_200)])
     costs = [min(256, 2 + -(-len(text) // 4)) for text in model.texts]
     assert costs == sorted(costs)
-    assert max(len(batch) for batch in model.batches) <= 128
-    assert max(len(batch) * min(256, 2 + len(batch[-1]) // 4) for batch in model.batches) <= 4_096
-    assert min(len(batch) for batch in model.batches[:-1]) == 16
+    assert max(len(batch) for batch in model.batches) <= 64
+    assert max(len(batch) * min(256, 2 + len(batch[-1]) // 4) for batch in model.batches) <= 2_048
+    assert min(len(batch) for batch in model.batches[:-1]) == 8
 
 
 def breaks_after(texts: int, error: type[BaseException], model: Letters) -> Embed:
@@ -168,7 +168,7 @@ def test_progress_counts_tokens_so_that_long_texts_take_their_time() -> None:
     embedder = Embedder(load=Letters().load, progress=lambda done, total: seen.append((done, total)))
     embedder(["a" * 400, *(f"{n:04}" for n in range(200)), "b" * 400])
     assert (seen[0], seen[-1]) == ((0, 804), (804, 804))
-    assert seen[1] == (128 * 3, 804)
+    assert seen[1] == (64 * 3, 804)
     assert seen == sorted(seen)
 
 
