@@ -98,4 +98,4 @@ async def test_one_language_that_is_broken(tmp_path: Path) -> None:
 
     document = await report(tmp_path, mixed(), broken)
     broke = [row for row in document["slices"]["rows"] if row["named"]]
-    assert broke and (broke[0]["dimension"], broke[0]["value"]) == ("language", "cyrillic"), broke
+    assert broke and broke[0]["dimension"] == "language" and broke[0]["value"].startswith("cyrillic"), broke
