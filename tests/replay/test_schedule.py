@@ -7,7 +7,7 @@ from itertools import islice, pairwise
 from statistics import mean, pstdev
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from replay import schedule
@@ -46,6 +46,7 @@ def test_a_seed_makes_a_schedule_again_and_another_another() -> None:
     assert one == same != other
 
 
+@settings(deadline=None)
 @given(RATES, RATES, st.floats(0.1, 1e3))
 def test_a_ramp_sends_what_its_area_holds(start: float, end: float, seconds: float) -> None:
     due = list(islice(schedule.ramp(start, end, seconds), 500))
