@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import secrets
 import time
 from collections import Counter, deque
@@ -18,6 +17,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 from migrate.commands.output import opened, screen
 from migrate.comparing import Looked, Looker, Plan
 from migrate.config import Config, load_any
+from migrate.cores import cores
 from migrate.crew import spread
 from migrate.embedder import DEFAULT_MODEL, Embedder, missing
 from migrate.errors import ConfigError
@@ -153,7 +153,7 @@ def _looked(source: Source, plan: Plan, *, quiet: bool, skipped: Counter[str]) -
     """
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    processes = min(_PROCESSES, len(os.sched_getaffinity(0)))
+    processes = min(_PROCESSES, cores())
     began, count, read = time.monotonic(), 0, 0
     sizes: deque[int] = deque()
     with (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import secrets
 import time
 from collections.abc import Iterator, Sequence
@@ -23,6 +22,7 @@ from rich.progress import (
 )
 
 from migrate.config import Config, Redact, load_any
+from migrate.cores import cores
 from migrate.crew import spread
 from migrate.errors import ConfigError, StoreError
 from migrate.imports import SHOWN, Importer, Part, Plan, Taken, Tally, batched, batches, unread
@@ -218,7 +218,7 @@ def _play(
         TimeRemainingColumn(),
     )
     hidden = quiet or not console.is_terminal
-    processes = min(_PROCESSES, len(os.sched_getaffinity(0)))
+    processes = min(_PROCESSES, cores())
     with (
         Progress(*columns, console=console, transient=True, disable=hidden) as progress,
         contextlib.closing(spread(Importer, plan, work, processes=processes)) as done,

@@ -76,7 +76,6 @@ class Sender:
         self._retry = config.shadow.retry
         self._client, self._link, self._sides, self._stop, self._order = client, link, sides, stop, order
         self._turns: dict[str, asyncio.Future[float]] = {}
-        self._released: dict[Arm, tuple[int, int]] = {}
         self._spent: dict[Arm, list[int]] = {}
         self._count = 0
         # Read once: a clock that is set while we send puts no request before another.

@@ -6,28 +6,23 @@ import contextlib
 import difflib
 import itertools
 import math
-import os
 import secrets
-import sqlite3
 import time
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Self
-from urllib.parse import quote
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 
 from migrate.address import shown
 from migrate.errors import StoreError
 from migrate.store import codec, schema
+from migrate.store.inserting import insert_new, upsert
+from migrate.store.opening import bring_up, connected, shown_name, words
+from migrate.store.reading import body_of, captured_query, exchange_of, exchanges_query, readable, request_of
 from replay.exchange import JSON, Arm, Exchange, Observation, Request
 
 _PAGE = 500
-_WAIT_S = 10.0
-"""How long another process may have the database for itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,12 +54,12 @@ class Store:
 
         Raises StoreError with one line when it is missing, not a database, of a newer version or not writable.
         """
-        engine = _engine(url, create=create)
+        engine = connected(url, create=create)
         try:
-            _migrate(engine)
+            bring_up(engine)
         except sa.exc.SQLAlchemyError as error:
             engine.dispose()
-            raise StoreError(f"store {_shown(url)} cannot be opened: {_words(error)}") from None
+            raise StoreError(f"store {shown_name(url)} cannot be opened: {words(error)}") from None
         except StoreError:
             engine.dispose()
             raise
@@ -73,7 +68,7 @@ class Store:
     @property
     def name(self) -> str:
         """The store's name for a person; a password in it stays out."""
-        return _shown(self.url)
+        return shown_name(self.url)
 
     def __enter__(self) -> Self:
         return self
@@ -135,10 +130,12 @@ class Store:
             if one.id == run:
                 return one
         if not found:
-            raise StoreError(f"store {_shown(self.url)} holds no run yet; record one with migrate shadow")
+            raise StoreError(f"store {shown_name(self.url)} holds no run yet; record one with migrate shadow")
         close = difflib.get_close_matches(run or "", [one.id for one in found], n=1, cutoff=0.3)
         hint = f"; did you mean {close[0]}?" if close else ""
-        raise StoreError(f"store {_shown(self.url)} holds no run {run!r}{hint} (list them with migrate runs)")
+        raise StoreError(
+            f"store {shown_name(self.url)} holds no run {run!r}{hint} (list them with migrate runs)"
+        )
 
     def counters(self, run: str) -> dict[str, int]:
         """The gateway's and the mirror's counters as last written."""
@@ -182,12 +179,12 @@ class Store:
         """
         last: tuple[float, str] | None = None
         while True:
-            query = _captured_query(run, last).limit(_PAGE)
+            query = captured_query(run, last).limit(_PAGE)
             with self.engine.connect() as connection:
                 rows = list(connection.execute(query).mappings())
             for row in rows:
-                with _readable(f"request {row['id']} of run {run}"):
-                    request = _request(row)
+                with readable(f"request {row['id']} of run {run}"):
+                    request = request_of(row)
                 yield request, row["e2e_s"]
             if len(rows) < _PAGE:
                 return
@@ -217,20 +214,20 @@ class Store:
     def exchanges(self, run: str) -> Iterator[Exchange]:
         """Every request of a run with its observations, by time of admission, in constant memory. Raw bodies stay out."""
         with self.engine.connect() as connection:
-            rows = connection.execution_options(yield_per=500).execute(_exchanges_query(run)).mappings()
+            rows = connection.execution_options(yield_per=500).execute(exchanges_query(run)).mappings()
             for name, group in itertools.groupby(rows, key=lambda row: row["id"]):
-                with _readable(f"request {name} of run {run}"):
-                    exchange = _exchange(list(group))
+                with readable(f"request {name} of run {run}"):
+                    exchange = exchange_of(list(group))
                 yield exchange
 
     def exchange(self, run: str, request: str) -> Exchange:
         """One request of a run with its observations. Raises StoreError when the run has no such request."""
-        query = _exchanges_query(run).where(schema.requests.c.id == request)
+        query = exchanges_query(run).where(schema.requests.c.id == request)
         with self.engine.connect() as connection:
             rows = list(connection.execute(query).mappings())
         if not rows:
             raise StoreError(f"run {run} holds no request {request!r}")
-        return _exchange(rows)
+        return exchange_of(rows)
 
     def observation(self, run: str, request: str, arm: Arm) -> Observation | None:
         """One observation with its raw body, where that was kept."""
@@ -242,7 +239,7 @@ class Store:
             row = connection.execute(query).mappings().one_or_none()
             if row is None:
                 return None
-            answer, raw = _body(connection, row["answer"]), _body(connection, row["raw"])
+            answer, raw = body_of(connection, row["answer"]), body_of(connection, row["raw"])
         return codec.observation_value(dict(row), answer, raw)
 
     def forget_bodies(self, *, before: float) -> int:
@@ -300,7 +297,7 @@ class Store:
             with self.engine.begin() as connection:
                 yield connection
         except sa.exc.DBAPIError as error:
-            raise StoreError(f"store {self.name} cannot be written: {_words(error)}") from None
+            raise StoreError(f"store {self.name} cannot be written: {words(error)}") from None
 
 
 def _begun(*, kind: str, config: JSON, policy: JSON, seed: int, at: float) -> dict[str, Any]:
@@ -318,230 +315,8 @@ def _begun(*, kind: str, config: JSON, policy: JSON, seed: int, at: float) -> di
     }
 
 
-def insert_new(connection: sa.Connection, table: sa.Table, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Inserts rows whose primary key is not there yet; the first one written stays."""
-    if rows:
-        statement = _insert(connection, table).on_conflict_do_nothing()
-        # By hand, because SQLAlchemy takes as long over the values of a row as SQLite does over storing it.
-        compiled = statement.compile(dialect=connection.dialect, column_keys=list(rows[0]))
-        connection.exec_driver_sql(str(compiled), list(rows))
-
-
-def upsert(
-    connection: sa.Connection, table: sa.Table, rows: Sequence[Mapping[str, Any]], column: str
-) -> None:
-    """Inserts rows; where the primary key is there already, ``column`` takes the new value."""
-    if rows:
-        statement = _insert(connection, table)
-        keys = [key.name for key in table.primary_key]
-        changed = {column: statement.excluded[column]}
-        connection.execute(statement.on_conflict_do_update(index_elements=keys, set_=changed), list(rows))
-
-
-def _insert(connection: sa.Connection, table: sa.Table) -> Any:
-    module: Any = sqlite if connection.dialect.name == "sqlite" else postgresql
-    return module.insert(table)
-
-
-def _engine(url: str, *, create: bool) -> sa.Engine:
-    try:
-        parsed = sa.make_url(url)
-        if parsed.drivername == "postgresql":
-            parsed = parsed.set(drivername="postgresql+psycopg")
-        if parsed.get_backend_name() == "sqlite":
-            path = _prepare_file(parsed.database, create=create)
-            if not _writable(path):
-                return _reading(path)
-            engine = sa.create_engine(parsed, paramstyle="named", connect_args={"timeout": _WAIT_S})
-            sa.event.listen(engine, "connect", _sqlite_pragmas)
-            return engine
-        return sa.create_engine(parsed, pool_pre_ping=True)
-    except sa.exc.ArgumentError:
-        raise StoreError(
-            f"store {_shown(url)} is no database URL; write sqlite:///FILE or postgresql://…"
-        ) from None
-    except ImportError:
-        raise StoreError(
-            f"store {_shown(url)} needs its driver: pip install 'llm-migrate[postgres]'"
-        ) from None
-
-
-def _writable(path: Path) -> bool:
-    """Whether the file and its journal beside it can be written."""
-    return os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
-
-
-def _reading(path: Path) -> sa.Engine:
-    """An engine that only reads. Without a journal beside it nothing can change the file under us."""
-    still = "" if path.with_name(f"{path.name}-wal").exists() else "&immutable=1"
-    address = f"file:{quote(str(path.resolve()))}?mode=ro{still}"
-
-    def connect() -> sqlite3.Connection:
-        return sqlite3.connect(address, uri=True, timeout=_WAIT_S, check_same_thread=False)
-
-    return sa.create_engine("sqlite://", creator=connect, poolclass=sa.pool.NullPool)
-
-
-def _prepare_file(database: str | None, *, create: bool) -> Path:
-    """Makes the file before SQLite does, readable by its owner alone; its journal files inherit the mode."""
-    if not database or database == ":memory:":
-        raise StoreError("a store has to be a file: write sqlite:///FILE")
-    path = Path(database)
-    if path.exists():
-        if path.stat().st_size and not _is_store(path):
-            raise StoreError(f"store {path} is no store of llm-migrate; nothing was changed in it")
-        if not create and not path.stat().st_size:
-            raise StoreError(f"store {path} is empty; record a run with migrate shadow")
-        return path
-    if not create:
-        raise StoreError(
-            f"store {path} does not exist; record a run with migrate shadow, or name another with --store"
-        )
-    try:
-        os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
-    except OSError as error:
-        raise StoreError(f"store {path} cannot be created: {error.strerror}") from None
-    return path
-
-
-def _is_store(path: Path) -> bool:
-    """Whether a file is ours, found out without changing a byte of it."""
-    try:
-        with contextlib.closing(
-            sqlite3.connect(f"file:{quote(str(path.resolve()))}?mode=ro", uri=True)
-        ) as file:
-            names = {name for (name,) in file.execute("select name from sqlite_master where type = 'table'")}
-    except sqlite3.OperationalError:
-        return True  # locked or in recovery: opening it says more
-    except sqlite3.DatabaseError:
-        return False
-    return not names or {"meta", "runs", "observations"} <= names
-
-
-def _sqlite_pragmas(connection: Any, _: object) -> None:
-    _switch_journal(connection)
-    for pragma in ("synchronous=NORMAL", "foreign_keys=ON", "temp_store=MEMORY"):
-        connection.execute(f"PRAGMA {pragma}")
-
-
-def _switch_journal(connection: Any) -> None:
-    """To WAL. SQLite does not wait for another process that does the same to a new file, so we do."""
-    end = time.monotonic() + _WAIT_S
-    while True:
-        try:
-            connection.execute("PRAGMA journal_mode=WAL")
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > end:
-                raise
-            time.sleep(0.02)
-        else:
-            return
-
-
-def _migrate(engine: sa.Engine) -> None:
-    with engine.connect() as connection:
-        version = _version(connection)
-    if version > schema.VERSION:
-        raise StoreError(
-            f"store {_shown(str(engine.url))} was written by a newer llm-migrate (schema {version}, this one knows "
-            f"{schema.VERSION}); upgrade llm-migrate"
-        )
-    if version == schema.VERSION:
-        return
-    with engine.begin() as connection:
-        if engine.dialect.name == "sqlite":
-            connection.exec_driver_sql("BEGIN IMMEDIATE")  # one process makes the tables, the others wait
-            version = _version(connection)
-        for migration in schema.MIGRATIONS[version:]:
-            migration(connection)
-        upsert(connection, schema.meta, [{"name": "schema_version", "value": str(schema.VERSION)}], "value")
-
-
-def _version(connection: sa.Connection) -> int:
-    if not sa.inspect(connection).has_table("meta"):
-        return 0
-    value = connection.scalar(sa.select(schema.meta.c.value).where(schema.meta.c.name == "schema_version"))
-    with _readable("the schema's version"):
-        return int(value) if value else 0
-
-
-def _exchanges_query(run: str) -> sa.Select[Any]:
-    request, seen = schema.requests, schema.observations
-    asked, answered = schema.bodies.alias("asked"), schema.bodies.alias("answered")
-    joined = (
-        request.outerjoin(seen, (seen.c.run == request.c.run) & (seen.c.request == request.c.id))
-        .outerjoin(asked, asked.c.hash == request.c.body)
-        .outerjoin(answered, answered.c.hash == seen.c.answer)
-    )
-    return (
-        sa.select(
-            *request.c,
-            *(column.label(f"seen_{column.name}") for column in seen.c),
-            asked.c.data.label("asked"),
-            answered.c.data.label("answered"),
-        )
-        .select_from(joined)
-        .where(request.c.run == run)
-        .order_by(request.c.at, request.c.id, seen.c.arm)
-    )
-
-
-def _captured_query(run: str, last: tuple[float, str] | None) -> sa.Select[Any]:
-    """Requests after ``last`` (time of admission, id), with the body and the duration of the recorded answer."""
-    request, seen, body = schema.requests, schema.observations, schema.bodies
-    recorded = (
-        (seen.c.run == request.c.run) & (seen.c.request == request.c.id) & (seen.c.arm == Arm.BASELINE.value)
-    )
-    joined = request.outerjoin(seen, recorded).outerjoin(body, body.c.hash == request.c.body)
-    found = (
-        sa.select(*request.c, body.c.data.label("asked"), seen.c.e2e_s)
-        .select_from(joined)
-        .where(request.c.run == run)
-    )
-    if last is not None:
-        found = found.where(sa.tuple_(request.c.at, request.c.id) > last)
-    return found.order_by(request.c.at, request.c.id)
-
-
-@contextlib.contextmanager
-def _readable(what: str) -> Iterator[None]:
-    """Whatever a damaged row makes us trip over becomes one line that names it."""
-    try:
-        yield
-    except (ValueError, TypeError, KeyError, AttributeError, LookupError, zlib.error) as error:
-        raise StoreError(f"{what} is damaged in the store ({type(error).__name__}: {error})") from None
-
-
-def _exchange(rows: list[sa.RowMapping]) -> Exchange:
-    arms = {seen.arm: seen for row in rows if row["seen_arm"] is not None for seen in [_seen(row)]}
-    return Exchange(
-        request=_request(rows[0]),
-        baseline=arms.get(Arm.BASELINE),
-        candidate=arms.get(Arm.CANDIDATE),
-        repeat=arms.get(Arm.BASELINE_REPEAT),
-    )
-
-
-def _request(row: sa.RowMapping) -> Request:
-    return codec.request_value(dict(row), codec.unpack(row["asked"]) if row["asked"] is not None else b"")
-
-
-def _seen(row: sa.RowMapping) -> Observation:
-    columns = {key.removeprefix("seen_"): value for key, value in row.items() if key.startswith("seen_")}
-    return codec.observation_value(
-        columns, codec.unpack(row["answered"]) if row["answered"] is not None else None
-    )
-
-
-def _body(connection: sa.Connection, key: str | None) -> bytes | None:
-    if key is None:
-        return None
-    packed = connection.scalar(sa.select(schema.bodies.c.data).where(schema.bodies.c.hash == key))
-    return None if packed is None else codec.unpack(packed)
-
-
 def _run(row: sa.RowMapping) -> Run:
-    with _readable(f"run {row['id']}"):
+    with readable(f"run {row['id']}"):
         texts = {name: codec.load(row[name]) for name in ("config", "policy")}
         if not all(isinstance(value, dict) for value in texts.values()):
             raise ValueError("its configuration is no mapping")
@@ -551,16 +326,3 @@ def _run(row: sa.RowMapping) -> Run:
 def _batches(items: Sequence[str], size: int) -> Iterator[tuple[str, ...]]:
     for start in range(0, len(items), size):
         yield tuple(items[start : start + size])
-
-
-def _shown(url: str) -> str:
-    """A store's name for a person; a password in it stays out."""
-    try:
-        parsed = sa.make_url(url)
-    except sa.exc.ArgumentError:
-        return repr(shown(url))
-    return parsed.database or url if parsed.get_backend_name() == "sqlite" else shown(url)
-
-
-def _words(error: sa.exc.SQLAlchemyError) -> str:
-    return str(getattr(error, "orig", None) or error).splitlines()[0]

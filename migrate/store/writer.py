@@ -13,7 +13,8 @@ import sqlalchemy as sa
 
 from migrate.errors import StoreError
 from migrate.store import codec, schema
-from migrate.store.store import Store, insert_new, upsert
+from migrate.store.inserting import insert_new, upsert
+from migrate.store.store import Store
 from replay.exchange import Observation, Request
 
 _BATCH = 500
