@@ -10,6 +10,8 @@ from replay.exchange import Ending
 
 _MOMENT = 0.001
 _AT_A_TIME = 4
+_BEHIND = 32
+"""One more at a time for each so many that wait: what comes faster than it is done must not pile up in memory."""
 
 
 class Desk:
@@ -47,7 +49,8 @@ class Desk:
             self._next()
 
     def _work(self) -> None:
-        for _ in range(min(len(self._waiting), _AT_A_TIME)):
+        waiting = len(self._waiting)
+        for _ in range(min(waiting, _AT_A_TIME + waiting // _BEHIND)):
             self._next()
         self._called = bool(self._waiting)
         if self._called:
