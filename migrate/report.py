@@ -45,7 +45,7 @@ def report(
     stay unscored. ``second``: a judge model, asked about close calls of similarity. Raises ConfigError when the run's own
     policy cannot be read.
     """
-    rules = policy or stored_policy(run)
+    rules = _rules(run, policy)
     items = compared(store, run, rules, embed, second)
     counters = store.counters(run.id) | _late(store, run)
     judged_at = now if run.ended_at is None else run.ended_at
@@ -149,6 +149,13 @@ def _prompt(exchange: Exchange, look: Look) -> str:
 
 def _item(pair: Pair, comparison: Comparison, repeat: Comparison | None) -> Item:
     return Item(pair=decided(pair, comparison, repeat), comparison=comparison, repeat=repeat)
+
+
+def _rules(run: Run, policy: Policy | None) -> Policy:
+    """A replay was told how much of it is warm-up, whatever a configuration says of live traffic."""
+    if policy is None:
+        return stored_policy(run)
+    return policy if run.kind != "replay" else policy.model_copy(update={"warmup": stored_policy(run).warmup})
 
 
 def stored_policy(run: Run) -> Policy:

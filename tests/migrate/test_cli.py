@@ -43,6 +43,11 @@ def test_wrong_use_exits_2(words: list[str]) -> None:
     assert done.returncode == 2 and "Traceback" not in done.stderr
 
 
+def test_a_misspelled_command_is_told_the_nearest() -> None:
+    assert "Did you mean 'shadow'?" in migrate("shadw").stderr
+    assert "Did you mean" not in migrate("zzz").stderr
+
+
 def test_init_writes_a_configuration_that_loads_and_never_overwrites(tmp_path: Path) -> None:
     done = migrate(
         "init", "--baseline", "http://127.0.0.1:1", "--candidate", "http://127.0.0.1:2", cwd=tmp_path

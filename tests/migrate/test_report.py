@@ -47,11 +47,12 @@ def record(
     policy: Policy = REHEARSAL,
     config: Config = CONFIG,
     at: float = START,
+    kind: str = "shadow",
 ) -> str:
     """A run of these exchanges in the store. Returns its id."""
     with Store.open(url, create=True) as store:
         run = store.begin_run(
-            kind="shadow",
+            kind=kind,
             config=config.model_dump(mode="json", by_alias=True),
             policy=policy.model_dump(mode="json", by_alias=True),
             seed=7,
@@ -174,6 +175,20 @@ def test_another_policy_may_judge_and_the_report_says_that_it_is_another(
     assert run("--config", str(config)) == 4
     text = " ".join(capsys.readouterr().out.split())
     assert "another policy than the one the run was started under: minimum_pairs 300 → 5000" in text
+
+
+@pytest.mark.parametrize(("kind", "warmup"), [("replay", 0), ("shadow", 3_600)])
+def test_a_replay_keeps_the_warm_up_that_it_was_told(
+    url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str, warmup: int
+) -> None:
+    record(url, alike(400), kind=kind, config=CONFIG.model_copy(update={"shadow": Shadow()}))
+    (tmp_path / "c.yaml").write_text(
+        "baseline: {kind: vllm, url: 'http://baseline:8000'}\n"
+        "policy: {minimum_pairs: 300, minimum_span: 10s, warmup: 1h, rehearsal: true}\n"
+    )
+    run("--store", url, "--config", str(tmp_path / "c.yaml"), "--format", "json")
+    document = json.loads(capsys.readouterr().out)
+    assert document["policy"]["warmup"] == warmup and document["ledger"]["warm_up"] == (400 if warmup else 0)
 
 
 def test_a_configuration_that_is_only_found_does_not_change_the_policy(
