@@ -11,7 +11,7 @@ import math
 import os
 import re
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, TypeVar, get_args
 from urllib.parse import urlsplit
 
 import yaml
@@ -300,15 +300,16 @@ def load(path: str | Path) -> Config:
 
     Raises ConfigError with one line that says what is wrong and where.
     """
+    return parse(_text(path, f"; write one with: migrate init {path}"), name=str(path))
+
+
+def _text(path: str | Path, instead: str = "") -> str:
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        return Path(path).read_text(encoding="utf-8")
     except OSError as error:
-        raise ConfigError(
-            f"{path}: cannot be read ({error.strerror}); write one with: migrate init {path}"
-        ) from None
+        raise ConfigError(f"{path}: cannot be read ({error.strerror}){instead}") from None
     except UnicodeDecodeError:
         raise ConfigError(f"{path}: is not UTF-8 text") from None
-    return parse(text, name=str(path))
 
 
 def load_any(path: Path | None) -> Config | None:
@@ -318,8 +319,40 @@ def load_any(path: Path | None) -> Config | None:
     return load(path or "migrate.yaml")
 
 
+def load_policy(path: Path) -> Policy:
+    """The policy in a YAML file: its fields at the top level, or those of ``policy:`` in a configuration.
+
+    Raises ConfigError with one line that says what is wrong and where.
+    """
+    return parse_policy(_text(path), name=str(path))
+
+
 def parse(text: str, *, name: str = "configuration") -> Config:
     """The configuration in ``text``; ``name`` stands before each error."""
+    node, data = _mapping(text, name, "it needs at least baseline: and candidate:")
+    return _valid(Config, node, data, name)
+
+
+def parse_policy(text: str, *, name: str = "policy") -> Policy:
+    """The policy in ``text``; ``name`` stands before each error."""
+    node, data = _mapping(text, name, "it needs a field of a policy, such as minimum_span: 24h")
+    if "baseline" in data:
+        return _valid(Config, node, data, name).policy
+    if "policy" in data:
+        return _valid(_Alone, node, data, name).policy
+    return _valid(Policy, node, data, name)
+
+
+class _Alone(Section):
+    """A policy under its name, and nothing else."""
+
+    policy: Policy
+
+
+_Valid = TypeVar("_Valid", bound=Section)
+
+
+def _mapping(text: str, name: str, needs: str) -> tuple[yaml.Node, dict[str, Any]]:
     try:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
         data = yaml.safe_load(text)
@@ -330,14 +363,18 @@ def parse(text: str, *, name: str = "configuration") -> Config:
             f"{name}{_mark(error)}: is not valid YAML: {getattr(error, 'problem', error)}"
         ) from None
     if node is None or not isinstance(data, dict):
-        raise ConfigError(f"{name}: is empty or not a mapping; it needs at least baseline: and candidate:")
+        raise ConfigError(f"{name}: is empty or not a mapping; {needs}")
+    return node, data
+
+
+def _valid(model: type[_Valid], node: yaml.Node, data: dict[str, Any], name: str) -> _Valid:
     try:
         _refuse_duplicates(node, name)
-        return Config.model_validate(data)
+        return model.model_validate(data)
     except RecursionError:
         raise ConfigError(f"{name}: is nested without end") from None
     except ValidationError as error:
-        raise ConfigError(_explain(error, node, name)) from None
+        raise ConfigError(_explain(error, model, node, name)) from None
 
 
 def _mark(error: yaml.YAMLError) -> str:
@@ -356,14 +393,14 @@ def _refuse_duplicates(node: yaml.Node, name: str) -> None:
             _refuse_duplicates(value, name)
 
 
-def _explain(error: ValidationError, node: yaml.Node, name: str) -> str:
+def _explain(error: ValidationError, root: type[Section], node: yaml.Node, name: str) -> str:
     errors = error.errors()
     # A misspelt key also leaves its right spelling "missing": the misspelling is the cause.
     first = next((e for e in errors if e["type"] == "extra_forbidden"), errors[0])
     path = [part for part in first["loc"] if not (isinstance(part, str) and part.startswith("function-"))]
     where = f"{name}, line {_line(node, path)}: {'.'.join(map(str, path)) or 'the file'}"
     if first["type"] == "extra_forbidden":
-        return f"{where}: no such key{_nearest(str(path[-1]), _valid_words(path[:-1]))}"
+        return f"{where}: no such key{_nearest(str(path[-1]), _valid_words(root, path[:-1]))}"
     if first["type"] == "missing":
         return f"{where}: is required and missing"
     message = first["msg"].removeprefix("Value error, ")
@@ -386,8 +423,8 @@ def _nearest(word: str, words: list[str]) -> str:
     return f"; did you mean {close[0]}?" if close else f"; valid: {', '.join(words)}"
 
 
-def _valid_words(path: list[Any]) -> list[str]:
-    model: Any = Config
+def _valid_words(root: type[Section], path: list[Any]) -> list[str]:
+    model: Any = root
     for part in path:
         if isinstance(part, int):  # an entry of a list: its model is known already
             continue

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from migrate.config import Config, load, parse
+from migrate.config import Config, load, parse, parse_policy
 from migrate.errors import ConfigError
 
 DOCUMENTED = (Path(__file__).parents[2] / "docs" / "compare.md").read_text(encoding="utf-8")
@@ -136,3 +136,31 @@ def test_an_empty_key_variable_is_named(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("CANDIDATE_KEY", "")
     with pytest.raises(ConfigError, match="CANDIDATE_KEY"):
         config.candidate.api_key()
+
+
+@pytest.mark.parametrize(
+    "text", ["warmup: 1m", "policy: {warmup: 1m}", GOOD + "policy: {warmup: 1m}", "policy:\n  warmup: 60"]
+)
+def test_a_policy_stands_alone_under_its_name_or_in_a_configuration(text: str) -> None:
+    assert parse_policy(text).warmup == 60
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "p.yaml: is empty or not a mapping; it needs a field of a policy, such as minimum_span: 24h"),
+        ("errors: {margn: 1 %}", "p.yaml, line 1: errors.margn: no such key; did you mean margin?"),
+        ("policy:\n  warmp: 1m", "p.yaml, line 2: policy.warmp: no such key; did you mean warmup?"),
+        ("policy: {}\nstore: {}", "p.yaml, line 2: store: no such key; valid: policy"),
+        (GOOD + "policy: {warmp: 1m}", "p.yaml, line 6: policy.warmp: no such key; did you mean warmup?"),
+        ("warmup: 1m\nwarmup: 2m", "p.yaml, line 2: warmup is given twice"),
+        (
+            "warmup: soon",
+            "p.yaml, line 1: warmup: 'soon' is not a duration: write it as 50ms, 30s, 15m, 24h or 7d",
+        ),
+    ],
+)
+def test_a_policy_that_is_none_is_refused_with_its_line(text: str, said: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse_policy(text, name="p.yaml")
+    assert str(caught.value) == said
