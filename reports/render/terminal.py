@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from replay.exchange import Arm
 from reports.document import Document, Latency
-from reports.judgement import RuleResult, Verdict
+from reports.judgement import Check, RuleResult, Verdict
 from reports.render.beside import beside
 from reports.render.text import clip, columns, plain, wrap
 from reports.render.words import (
@@ -35,13 +35,13 @@ _TABLE = 77
 
 def render_terminal(document: Document, *, width: int = 80, colour: bool = False) -> str:
     """The screen for ``width`` columns (80 to 160); ``colour`` adds ANSI colours."""
-    pen = _Pen(min(_WIDE, max(_NARROW, width)), colour)
+    pen = Pen(min(_WIDE, max(_NARROW, width)), colour)
     parts = (_verdict, _rules, _beside, _latency, _ledger, _checks, _causes, _pairs)
     blocks = [block for part in parts if (block := part(document, pen))]
     return "\n\n".join("\n".join(block) for block in blocks) + "\n"
 
 
-class _Pen:
+class Pen:
     """A width, and whether there are colours."""
 
     def __init__(self, width: int, colour: bool) -> None:
@@ -63,7 +63,7 @@ class _Pen:
         return wrap(text, self.width, first=first, rest=rest)
 
 
-def _verdict(document: Document, pen: _Pen) -> list[str]:
+def _verdict(document: Document, pen: Pen) -> list[str]:
     head = f" {MARKS[document.verdict]} {document.verdict} "
     run = document.run
     lines = [
@@ -91,18 +91,23 @@ def _basis(document: Document) -> str:
     return f"{rests}; {passed}run {run['id']} ({state})"
 
 
-def _rules(document: Document, pen: _Pen) -> list[str]:
+def _rules(document: Document, pen: Pen) -> list[str]:
+    return rule_lines(document.rules, pen)
+
+
+def rule_lines(rules: Iterable[RuleResult], pen: Pen) -> list[str]:
+    """A head, then each rule."""
     cells = ("RULE", "ESTIMATE", "INTERVAL", "MARGIN", "NOISE", "PAIRS")
     title = f"{'':11}" + _row(*cells)
     lines = [pen.title(f"{title}  REASON" if pen.width > _TABLE + 20 else title)]
-    return lines + [line for rule in document.rules for line in _rule(rule, pen)]
+    return lines + [line for rule in rules for line in _rule(rule, pen)]
 
 
 def _row(name: str, estimate: str, ends: str, margin: str, noise: str, pairs: str) -> str:
     return f"{name:<15}{estimate:>9} {ends:>18}{margin:>9}{noise:>9}{pairs:>7}"
 
 
-def _rule(rule: RuleResult, pen: _Pen) -> list[str]:
+def _rule(rule: RuleResult, pen: Pen) -> list[str]:
     """One line a rule; the reason behind it where it fits, else below. A kept promise needs none: its line says it."""
     word = f"{MARKS[rule.verdict]} {rule.verdict}"
     row = _row(
@@ -120,7 +125,7 @@ def _rule(rule: RuleResult, pen: _Pen) -> list[str]:
     return [line] if rule.verdict is Verdict.GO else [line, *pen.lines(reason, " " * 11, " " * 11)]
 
 
-def _beside(document: Document, pen: _Pen) -> list[str]:
+def _beside(document: Document, pen: Pen) -> list[str]:
     """What broke or moved, then how much was looked at."""
     parts = beside(document)
     lines = [pen.title("  BESIDE THE RULES (decides nothing)")] if parts else []
@@ -133,7 +138,7 @@ def _beside(document: Document, pen: _Pen) -> list[str]:
     return lines
 
 
-def _latency(document: Document, pen: _Pen) -> list[str]:
+def _latency(document: Document, pen: Pen) -> list[str]:
     rows = [_distribution(document, metric) for metric in METRICS]
     title = f"  {'LATENCY':<11}{'p50':<18}{'p95':<18}{'p99':<18}requests"
     lines = [pen.title(title), *(row for row in rows if row)]
@@ -153,7 +158,7 @@ def _values(arm: Latency | None) -> list[float | None]:
     return [level.value_s for level in arm.quantiles] if arm else [None] * 3
 
 
-def _ledger(document: Document, pen: _Pen) -> list[str]:
+def _ledger(document: Document, pen: Pen) -> list[str]:
     answers, repeats = document.compared, counted(document.repeats, without="")
     lines = [pen.title("  WHERE REQUESTS WENT")]
     if document.gateway:
@@ -187,17 +192,22 @@ def _repeats(repeats: dict[str, int]) -> str:
     return ", ".join([*asked, *skipped]) or "none"
 
 
-def _checks(document: Document, pen: _Pen) -> list[str]:
-    failed = [check for check in document.checks if not check.passed]
+def _checks(document: Document, pen: Pen) -> list[str]:
+    return failed_checks(document.checks, pen)
+
+
+def failed_checks(checks: Sequence[Check], pen: Pen) -> list[str]:
+    """A head, then each check that failed; nothing when none did."""
+    failed = [check for check in checks if not check.passed]
     if not failed:
         return []
-    lines = [pen.title(f"  FAILED CHECKS ({len(failed)} of {len(document.checks)})")]
+    lines = [pen.title(f"  FAILED CHECKS ({len(failed)} of {len(checks)})")]
     for check in failed:
         lines += pen.lines(check.message, f"  \u2717 {check.code:<20} ", " " * 25)
     return lines
 
 
-def _causes(document: Document, pen: _Pen) -> list[str]:
+def _causes(document: Document, pen: Pen) -> list[str]:
     if not document.causes:
         return []
     lines = [pen.title(f"  {'CAUSES':<8}{'REQUESTS':>8}")]
@@ -211,7 +221,7 @@ def _causes(document: Document, pen: _Pen) -> list[str]:
     return lines
 
 
-def _pairs(document: Document, pen: _Pen) -> list[str]:
+def _pairs(document: Document, pen: Pen) -> list[str]:
     if not document.worst:
         return []
     lines = [
@@ -224,7 +234,7 @@ def _pairs(document: Document, pen: _Pen) -> list[str]:
     return lines
 
 
-def _pair(pair: Shown, pen: _Pen) -> list[str]:
+def _pair(pair: Shown, pen: Pen) -> list[str]:
     found = ", ".join(dict.fromkeys(finding.category for finding in pair.findings)) or "answers"
     excess = "" if pair.excess_s is None else f", end to end {quantity(pair.excess_s, 's', signed=True)}"
     return [
@@ -245,5 +255,5 @@ def _side(side: Side) -> str:
     return f"[{side.outcome}, {quantity(side.e2e_s, 's')}] {cut}{side.text or NOTHING}"
 
 
-def _shown(texts: Iterable[tuple[str, str]], pen: _Pen) -> Sequence[str]:
+def _shown(texts: Iterable[tuple[str, str]], pen: Pen) -> Sequence[str]:
     return [f"    {label:<11}{clip(text, pen.width - 15)}" for label, text in texts]
