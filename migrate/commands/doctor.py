@@ -19,6 +19,7 @@ _EXTRAS = {
     "openai": ("openai", "the SDK for the demo and the recording transport"),
     "postgres": ("psycopg", "a PostgreSQL store"),
     "pandas": ("pandas", "tables for notebooks"),
+    "parquet": ("pyarrow", "Parquet files in migrate judge"),
 }
 
 
