@@ -26,6 +26,7 @@ COMMANDS = {
     "runs": "list recorded runs",
     "diff": "two saved responses, side by side",
     "compare": "many pairs of answers from anywhere, without a run",
+    "judge": "a verdict on measured pairs from anywhere, without a run",
     "simulate": "an OpenAI-compatible server for rehearsals and tests",
     "doctor": "check the installation",
 }

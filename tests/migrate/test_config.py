@@ -145,6 +145,25 @@ def test_a_policy_stands_alone_under_its_name_or_in_a_configuration(text: str) -
     assert parse_policy(text).warmup == 60
 
 
+def test_a_rule_without_a_margin_keeps_the_default_one() -> None:
+    policy = parse_policy(
+        "{errors: {required: false}, slow_share: {required: false}, latency_p95: {required: false}, "
+        "ttft_p95: {or: 20 %}, tpot_p95: {margin: 8ms}, cost: {required: true}}"
+    )
+    assert (policy.errors.margin, policy.errors.required) == (0.01, False)
+    assert (policy.slow_share.limit, policy.slow_share.required) == (0.05, False)
+    assert (policy.latency_p95.margin, policy.latency_p95.relative, policy.latency_p95.required) == (
+        0.05,
+        0.1,
+        False,
+    )
+    assert (policy.ttft_p95.margin, policy.ttft_p95.relative) == (0.05, 0.2)
+    assert (policy.tpot_p95.margin, policy.tpot_p95.relative, policy.tpot_p95.required) == (0.008, None, True)
+    assert (policy.cost.margin, policy.cost.required) == (0.1, True)
+    assert type(policy).model_validate_json(policy.model_dump_json(by_alias=True)) == policy
+    assert type(policy)(**dict(policy)) == policy
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
