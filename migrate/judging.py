@@ -17,17 +17,9 @@ import orjson
 
 from migrate.errors import ConfigError
 from replay.formats.sources import Source
+from reports.cells import NAMES, Unreadable, check_names, check_twice, of_records, of_table, of_words
 from reports.columns import Columns
-from reports.measured import (
-    NAMES,
-    Measurements,
-    Unreadable,
-    check_names,
-    check_twice,
-    of_records,
-    of_table,
-    of_words,
-)
+from reports.measured import Measurements
 
 Chunk = tuple[Mapping[str, Sequence[Any]], Sequence[int]]
 """Cells by name, and the line (the row, in Parquet) of each."""

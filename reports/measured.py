@@ -1,67 +1,45 @@
 """Measured pairs from anywhere as columns: every value is checked, some thousand rows at a time. Pure.
 
-Rows come as *cells*: lists of equal length by dotted name (``at``, ``baseline.outcome``, ``labels.route`` …), None where there
-is no value. What is kept of them is arrays, so that a million pairs take some hundred megabytes.
+What is kept is arrays, so that a million pairs take some hundred megabytes.
 """
 
 from __future__ import annotations
 
-import difflib
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from types import NoneType
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from replay.exchange import Outcome
+from reports.cells import (
+    ARMS,
+    FLAGS,
+    LABEL,
+    MEASURES,
+    NUMBERS,
+    OF_AN_ARM,
+    TEXTS,
+    Cells,
+    InvalidNumber,
+    Unreadable,
+    refuse,
+    shown,
+    typed,
+)
 from reports.columns import Columns, of_arrays
 from reports.judgement import Check, Judgement, Verdict
-from reports.render.text import plain
 from reports.stats import Floats
 
-ARMS = ("baseline", "candidate", "baseline_repeat")
-MEASURES = ("e2e_s", "ttft_s", "output_tokens")
-OF_AN_ARM = ("outcome", *MEASURES)
-_TEXTS = ("id", "session")
-_FLAGS = ("differs", "repeat_differs")
-_OUTCOMES = tuple(f"{arm}.outcome" for arm in ARMS)
-NUMBERS = ("at", *(f"{arm}.{measure}" for arm in ARMS for measure in MEASURES))
-LABEL = "labels."
-"""Before the name of a label."""
-NAMES = (*_TEXTS, *_FLAGS, *_OUTCOMES, *NUMBERS)
-"""All names of cells but those of labels."""
 MOST_LABELS = 32
 
-_NESTED = (*ARMS, "labels")
-_KEYS = ("id", "at", "session", *_NESTED, *_FLAGS)
 _CODE = {outcome.value: code for code, outcome in enumerate(Outcome)}
 _NOT_SENT = _CODE[Outcome.NOT_SENT]
 _LAST = 1e11
 """Epoch seconds of the year 5138; milliseconds of today are above it."""
-_LONGEST = 60
 _TEXT = np.dtypes.StringDType()
-_WORDS = {"": None, "true": True, "false": False}
-
-Cells = Mapping[str, Sequence[Any]]
-
-
-class Unreadable(ValueError):
-    """A row that holds no measured pair; ``line`` counts from 1, ``what`` is one line for a person."""
-
-    code = "unreadable"
-
-    def __init__(self, line: int, what: str) -> None:
-        self.line = line
-        self.what = plain(what)
-        super().__init__(f"{line}: {self.what}")
-
-
-class InvalidNumber(Unreadable):
-    """A number that nothing can have measured: NaN, infinite or negative."""
-
-    code = "invalid_number"
 
 
 def unjudged(code: str, reason: str) -> Judgement:
@@ -75,90 +53,6 @@ def unjudged(code: str, reason: str) -> Judgement:
         ledger={"dispatched": 0},
         span_s=0.0,
     )
-
-
-def of_records(records: Sequence[Any], lines: Sequence[int]) -> dict[str, Sequence[Any]]:
-    """The cells of JSON objects, one for each of ``lines``. Raises Unreadable for what is none, and for unknown keys."""
-    for line, record in zip(lines, records, strict=True):
-        if type(record) is not dict:
-            raise Unreadable(line, f"{_shown(record)} is no JSON object")
-    present = _known(records, lines, _KEYS, "")
-    return of_table({key: [record.get(key) for record in records] for key in present}, lines)
-
-
-def of_table(table: Cells, lines: Sequence[int]) -> dict[str, Sequence[Any]]:
-    """The cells of columns, some of which may hold objects: ``baseline`` in place of ``baseline.outcome`` and others."""
-    found: dict[str, Sequence[Any]] = {}
-    for name, column in table.items():
-        cells = _inner(name, column, lines) if name in _NESTED else {name: column}
-        if twice := found.keys() & cells.keys():
-            raise Unreadable(lines[0], f"{min(twice)} is given twice, within an object and beside it")
-        found |= cells
-    return found
-
-
-def _inner(name: str, values: Sequence[Any], lines: Sequence[int]) -> dict[str, Sequence[Any]]:
-    """The cells of objects, such as arms; none where no row has one."""
-    _typed(name, values, lines, (dict, NoneType), "an object")
-    objects = [value or {} for value in values]
-    keys = _known(objects, lines, OF_AN_ARM if name in ARMS else None, f"{name}.")
-    return {f"{name}.{key}": [one.get(key) for one in objects] for key in keys}
-
-
-def of_words(names: Sequence[str], rows: Sequence[Sequence[str]]) -> dict[str, list[Any]]:
-    """The cells of CSV rows, all as long as ``names``: numbers and true or false by the name of their column, an empty cell is
-    None. A word that is not what its column wants stays as it is, and is refused later with its line."""
-    table: Iterable[Sequence[str]] = zip(*rows, strict=True) if rows else [()] * len(names)
-    return {name: _words(name, list(column)) for name, column in zip(names, table, strict=True)}
-
-
-def _words(name: str, column: list[str]) -> list[Any]:
-    if name in NUMBERS:
-        return [_number(word) for word in column]
-    if name in _FLAGS:
-        return [_WORDS.get(word.lower(), word) for word in column]
-    return [word or None for word in column]
-
-
-def _number(word: str) -> float | str | None:
-    if not word:
-        return None
-    try:
-        return word if "_" in word else float(word)  # Python reads 1_000, no other program does
-    except ValueError:
-        return word
-
-
-def check_names(names: Sequence[str], line: int = 1) -> None:
-    """Raises Unreadable for a column of a table that is unknown or named twice."""
-    for name in names:
-        if name not in NAMES and (not name.startswith(LABEL) or name == LABEL):
-            raise Unreadable(line, f"no such column {_shown(name)}{_nearest(name, NAMES)}")
-    check_twice(names, line)
-
-
-def check_twice(names: Sequence[str], line: int = 1) -> None:
-    """Raises Unreadable for a column that is named twice."""
-    if again := [name for name, times in Counter(names).items() if times > 1]:
-        raise Unreadable(line, f"the column {_shown(again[0])} is given twice")
-
-
-def _known(
-    objects: Sequence[dict[str, Any]], lines: Sequence[int], keys: Sequence[str] | None, where: str
-) -> list[str]:
-    """All keys of objects, which are some of ``keys``; ``None``: any."""
-    present = set().union(*objects)
-    unknown = set() if keys is None else present.difference(keys)
-    for line, one in zip(lines, objects, strict=True) if unknown else ():
-        for key in one:
-            if key in unknown:
-                raise Unreadable(line, f"no such key {_shown(where + key)}{_nearest(key, keys or ())}")
-    return sorted(present)
-
-
-def _nearest(word: str, words: Sequence[str]) -> str:
-    close = difflib.get_close_matches(word, words, n=1, cutoff=0.5)
-    return f"; did you mean {close[0]}?" if close else f"; valid: {', '.join(words)}"
 
 
 class Measurements:
@@ -179,9 +73,9 @@ class Measurements:
             self._put(f"{arm}.outcome", _outcomes(arm, cells.get(f"{arm}.outcome"), measured, lines))
             for key in MEASURES:
                 self._put(f"{arm}.{key}", measured.get(key, _constant(np.nan, len(lines))))
-        for name in _FLAGS:
+        for name in FLAGS:
             self._put(name, _flags(name, cells.get(name), lines))
-        for name in _TEXTS:
+        for name in TEXTS:
             self._put(name, _texts(name, cells.get(name), lines, required=name == "id"))
         self._put("line", np.asarray(lines, dtype=np.int64))
         self._add_labels({name: cells[name] for name in cells if name.startswith(LABEL)}, lines)
@@ -228,7 +122,7 @@ class Measurements:
             known = self._labels.setdefault(name.removeprefix(LABEL), {})
             if not self._pieces[name] and self.size:
                 self._put(name, _constant(-1, self.size, np.int32))
-            words = _typed(name, column, lines, (str, int, NoneType), "a text")
+            words = typed(name, column, lines, (str, int, NoneType), "a text")
             places = [-1 if word is None else known.setdefault(str(word), len(known)) for word in words]
             self._put(name, np.array(places, dtype=np.int32))
         if len(self._labels) > MOST_LABELS:
@@ -243,33 +137,15 @@ class Measurements:
         ordered = ids[order]
         if (again := np.flatnonzero(ordered[1:] == ordered[:-1])).size:
             first, second = lines[order[again[0]]], lines[order[again[0] + 1]]
-            raise Unreadable(int(second), f"id {_shown(ordered[again[0]])} is that of line {first} too")
+            raise Unreadable(int(second), f"id {shown(ordered[again[0]])} is that of line {first} too")
         by_time: NDArray[np.int64] = order[np.argsort(at[order], kind="stable")]
         return by_time
-
-
-def _typed(
-    name: str, values: Sequence[Any], lines: Sequence[int], types: tuple[type, ...], what: str
-) -> Sequence[Any]:
-    """The values, when all are of these types exactly: to Python true is a whole number, to us it is none."""
-    if not set(map(type, values)) <= set(types):
-        _refuse(name, values, lines, [type(value) not in types for value in values], what)
-    return values
-
-
-def _refuse(
-    name: str, values: Sequence[Any], lines: Sequence[int], bad: Sequence[bool], what: str
-) -> NoReturn:
-    place = list(bad).index(True)
-    value = values[place]
-    said = f"{name} is missing" if value is None else f"{name} is {_shown(value)}; it must be {what}"
-    raise Unreadable(lines[place], said)
 
 
 def _numbers(name: str, values: Sequence[Any], lines: Sequence[int]) -> Floats:
     """None becomes NaN. A NaN that was given is refused, or it would pass every comparison in silence."""
     what = "a number of seconds" if name == "at" or name.endswith("_s") else "a number"
-    column: Floats = np.array(_typed(name, values, lines, (float, int, NoneType), what), dtype=np.float64)
+    column: Floats = np.array(typed(name, values, lines, (float, int, NoneType), what), dtype=np.float64)
     suspicious = np.flatnonzero(~((column >= 0) & (column < np.inf)))
     for place in suspicious.tolist():
         if values[place] is not None:
@@ -299,14 +175,14 @@ def _outcomes(
     """An arm of which nothing is said was not sent; one of which something is said has an outcome."""
     name = f"{arm}.outcome"
     cells = [None] * len(lines) if values is None else values
-    _typed(name, cells, lines, (str, NoneType), "a word")
+    typed(name, cells, lines, (str, NoneType), "a word")
     absent = np.array([word is None for word in cells], dtype=np.bool_)
     codes = np.array([-1 if word is None else _CODE.get(word, -1) for word in cells], dtype=np.int8)
     unknown = (codes < 0) & ~absent
     for numbers in measured.values():
         unknown |= absent & ~np.isnan(numbers)
     if unknown.any():
-        _refuse(name, cells, lines, unknown.tolist(), f"one of {', '.join(_CODE)}")
+        refuse(name, cells, lines, unknown.tolist(), f"one of {', '.join(_CODE)}")
     codes[absent] = _NOT_SENT
     return codes
 
@@ -314,14 +190,14 @@ def _outcomes(
 def _flags(name: str, values: Sequence[Any] | None, lines: Sequence[int]) -> NDArray[np.int8]:
     if values is None:
         return _constant(-1, len(lines), np.int8)
-    _typed(name, values, lines, (bool, NoneType), "true or false")
+    typed(name, values, lines, (bool, NoneType), "true or false")
     return np.array([-1 if value is None else value for value in values], dtype=np.int8)
 
 
 def _texts(name: str, values: Sequence[Any] | None, lines: Sequence[int], *, required: bool) -> NDArray[Any]:
     """Texts, or whole numbers as their digits; an empty text is none."""
     words = [None] * len(lines) if values is None else values
-    _typed(name, words, lines, (str, int, NoneType), "a text")
+    typed(name, words, lines, (str, int, NoneType), "a text")
     kept = ["" if word is None else str(word) for word in words]
     if required and not all(kept):
         place = kept.index("")
@@ -341,8 +217,3 @@ def _groups(texts: NDArray[Any]) -> NDArray[np.int64]:
 def _constant(value: float, size: int, dtype: type = np.float64) -> NDArray[Any]:
     """An array of one value that takes no memory."""
     return np.broadcast_to(np.array(value, dtype=dtype), (size,))
-
-
-def _shown(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}\N{HORIZONTAL ELLIPSIS}"

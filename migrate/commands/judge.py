@@ -20,11 +20,12 @@ from migrate.config import load_policy
 from migrate.errors import ConfigError
 from migrate.judging import is_parquet, measured
 from replay.formats.sources import Source
+from reports.cells import InvalidNumber, Unreadable
 from reports.columns import Columns
 from reports.history import Look, history
 from reports.judge import judge_columns
 from reports.judgement import Judgement, Verdict
-from reports.measured import InvalidNumber, Unreadable, unjudged
+from reports.measured import unjudged
 from reports.policy import Policy
 from reports.render.judged import as_line, as_text
 from reports.render.text import plain

@@ -13,21 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from replay.exchange import Outcome
+from reports.cells import NAMES, InvalidNumber, Unreadable, check_names, of_records, of_table, of_words
 from reports.columns import Columns
 from reports.judge import judge_columns
 from reports.judgement import Judgement, Verdict
-from reports.measured import (
-    MOST_LABELS,
-    NAMES,
-    InvalidNumber,
-    Measurements,
-    Unreadable,
-    check_names,
-    of_records,
-    of_table,
-    of_words,
-    unjudged,
-)
+from reports.measured import MOST_LABELS, Measurements, unjudged
 from reports.policy import Policy
 from tests.reports.made import QUICK, REHEARSAL, START, run, verdict
 from tests.reports.records import records
