@@ -120,11 +120,11 @@ def _source(path: Path) -> Source:
 
 def _found(source: Source, policy: Policy, every: float | None, *, quiet: bool) -> _Found:
     console = Console(stderr=True)
-    words = (TextColumn("{task.description}"), BarColumn(), DownloadColumn())
+    words = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn())
     with Progress(
         *words, console=console, transient=True, disable=quiet or not console.is_terminal
     ) as progress:
-        task = progress.add_task(f"reading {source.name}", total=source.size)
+        task = progress.add_task(plain(_name(source)), total=source.size)
         try:
             table = measured(source, lambda pairs: _tell(progress, task, source, pairs))
         except Unreadable as error:
@@ -137,7 +137,7 @@ def _found(source: Source, policy: Policy, every: float | None, *, quiet: bool) 
 
 
 def _tell(progress: Progress, task: TaskID, source: Source, pairs: int) -> None:
-    progress.update(task, completed=source.done, description=f"{source.name}: {pairs:,} pairs")
+    progress.update(task, completed=source.done, description=f"{plain(_name(source))}: {pairs:,} pairs")
 
 
 def _unread(source: Source, error: Unreadable) -> _Found:
