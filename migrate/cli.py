@@ -16,6 +16,7 @@ from migrate.errors import MigrateError
 COMMANDS = {
     "init": "write a commented configuration",
     "check": "both backends, before a run depends on them",
+    "plan": "how long a verdict will take, before anything runs",
     "shadow": "mirror a share of production to the candidate, and record",
     "capture": "record production without a candidate",
     "import": "logs that people have, as captured requests",
