@@ -100,6 +100,17 @@ opinions = sa.Table(
 )
 """What a judge model said of two answers in one order."""
 
+acknowledgements = sa.Table(
+    "acknowledgements",
+    metadata,
+    sa.Column("run", _Key, primary_key=True),
+    sa.Column("at", _Real, primary_key=True),
+    sa.Column("who", sa.Text, nullable=False),
+    sa.Column("why", sa.Text, nullable=False),
+    sa.Column("code", _Key, nullable=False),
+)
+"""Who took note of a ROLLBACK, when, why, and which."""
+
 
 def _first(connection: sa.Connection) -> None:
     metadata.create_all(connection)
@@ -118,7 +129,12 @@ def _third(connection: sa.Connection) -> None:
     opinions.create(connection, checkfirst=True)
 
 
-MIGRATIONS: tuple[Callable[[sa.Connection], None], ...] = (_first, _second, _third)
+def _fourth(connection: sa.Connection) -> None:
+    """Who acknowledged a ROLLBACK."""
+    acknowledgements.create(connection, checkfirst=True)
+
+
+MIGRATIONS: tuple[Callable[[sa.Connection], None], ...] = (_first, _second, _third, _fourth)
 """Append only. The schema's version is how many have run."""
 
 VERSION = len(MIGRATIONS)

@@ -21,6 +21,7 @@ from migrate.store.inserting import insert_new, upsert
 from migrate.store.opening import bring_up, connected, shown_name, words
 from migrate.store.reading import body_of, captured_query, exchange_of, exchanges_query, readable, request_of
 from replay.exchange import JSON, Arm, Exchange, Observation, Request
+from reports.acknowledgement import Acknowledgement
 
 _PAGE = 500
 
@@ -154,6 +155,20 @@ class Store:
         rows = [{"run": run, "name": name, "value": value} for name, value in counters.items()]
         with self._writing() as connection:
             upsert(connection, schema.counters, rows, "value")
+
+    def acknowledge(self, run: str, note: Acknowledgement) -> None:
+        """Keeps that somebody took note of a run's ROLLBACK. What it says has to be redacted before."""
+        row = {"run": run, "at": note.at, "who": note.who, "why": note.why, "code": note.code}
+        with self._writing() as connection:
+            connection.execute(schema.acknowledgements.insert().values(row))
+
+    def acknowledgements(self, run: str) -> tuple[Acknowledgement, ...]:
+        """Who took note of a run's ROLLBACK, the earliest first."""
+        table = schema.acknowledgements.c
+        query = sa.select(table.at, table.who, table.why, table.code).where(table.run == run)
+        with self.engine.connect() as connection:
+            rows = connection.execute(query.order_by(table.at)).mappings()
+            return tuple(Acknowledgement(**row) for row in rows)
 
     def totals(self) -> dict[str, int]:
         """Every counter's sum over all runs."""

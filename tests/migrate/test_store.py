@@ -27,6 +27,7 @@ from migrate.address import shown
 from migrate.errors import StoreError
 from migrate.store import Store, Writer, codec, schema
 from replay.exchange import Arm, Exchange
+from reports.acknowledgement import Acknowledgement
 from tests.migrate.samples import observation, observations, request
 
 URLS = ["sqlite", *(["postgresql"] if "TEST_POSTGRES_URL" in os.environ else [])]
@@ -113,6 +114,28 @@ def test_counters_keep_their_latest_value(store: Store) -> None:
     writer.counters({"passed": 5})
     assert writer.close(10)
     assert store.counters(run) == {"passed": 5, "mirrored": 1}
+
+
+def test_acknowledgements_come_back_in_order_and_belong_to_their_run(store: Store) -> None:
+    run, other = begin(store, at=1.0), begin(store, at=2.0)
+    late, early = (
+        Acknowledgement(at=at, who="ana", why=f"disk {at:g}", code="errors") for at in (1_700_000_000.5, 9.0)
+    )
+    store.acknowledge(run, late)
+    store.acknowledge(run, early)
+    assert store.acknowledgements(run) == (early, late)
+    assert store.acknowledgements(other) == ()
+
+
+def test_a_store_of_the_third_schema_learns_to_keep_acknowledgements(store: Store) -> None:
+    run, url = begin(store), store.engine.url.render_as_string(hide_password=False)
+    with store.engine.begin() as connection:
+        schema.acknowledgements.drop(connection)
+        connection.execute(schema.meta.update().values(value="3"))
+    with Store.open(url) as again:
+        assert again.acknowledgements(run) == ()
+        again.acknowledge(run, Acknowledgement(at=1.0, who="ana", why="disk", code="errors"))
+        assert len(again.acknowledgements(run)) == 1
 
 
 def test_runs_are_listed_and_the_latest_is_the_default(store: Store) -> None:
