@@ -28,9 +28,15 @@ Exit codes: 0 a plan was made, 2 wrong use, 1 our own failure."""
 
 def _hourly(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
     try:
-        return None if value is None else 60 * rate(value)
+        found = None if value is None else rate(value)
     except ValueError:
         raise click.BadParameter(f"{value!r} is no number above 0, such as 30") from None
+    if found is not None and found > _MOST_A_MINUTE:
+        raise click.BadParameter(f"{value} is more than {_MOST_A_MINUTE:,} a minute")
+    return None if found is None else 60 * found
+
+
+_MOST_A_MINUTE = 10_000_000
 
 
 def _median(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:

@@ -70,11 +70,17 @@ def _more(forecast: Forecast, plan: Plan, mirrored: float | None) -> Iterator[st
     if forecast.rule == "disagreement" and repeats * times <= 1:
         yield f"repeat {_percent(repeats * times)} of the pairs (shadow.repeat_baseline) {soon}"
     elif mirrored is None:
-        yield f"record {plan.traffic.pairs_per_hour * times / 60:,.3g} pairs a minute {soon}"
+        yield f"record {_rate(plan.traffic.pairs_per_hour * times)} pairs a minute {soon}"
     elif mirrored * times <= 1:
         yield f"mirror {_percent(mirrored * times)} (shadow.percent) {soon}"
     else:
         yield f"mirror everything of {times * mirrored:.2g} times the traffic {soon}"
+
+
+def _rate(per_hour: float) -> str:
+    """A minute's."""
+    value = per_hour / 60
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def _percent(share: float) -> str:
@@ -164,7 +170,7 @@ def _rests(plan: Plan, asked: Asked, width: int) -> Iterator[str]:
     traffic, policy = plan.traffic, asked.policy
     copied = "" if asked.mirrored is None else f" ({_percent(asked.mirrored)} mirrored)"
     yield from _sentence(
-        f"{traffic.pairs_per_hour / 60:,.3g} pairs a minute{copied}, {_percent(traffic.repeats)} of them with a baseline repeat, "
+        f"{_rate(traffic.pairs_per_hour)} pairs a minute{copied}, {_percent(traffic.repeats)} of them with a baseline repeat, "
         "evenly day and night",
         width,
     )

@@ -148,6 +148,7 @@ def test_equal_arguments_give_an_equal_plan(planned):
         (("--pairs-per-minute", "3", "--requests-per-minute", "3"), "give one of them"),
         (("--pairs-per-minute", "0"), "no number above 0"),
         (("--pairs-per-minute", "nan"), "no number above 0"),
+        (("--pairs-per-minute", "1e300"), "more than 10,000,000 a minute"),
         (("--pairs-per-minute", "3", "--error-rate", "90 %"), "at most 50 %"),
         (("--pairs-per-minute", "3", "--latency-median", "0"), "above 0"),
         (("--pairs-per-minute", "3", "--noise", "loud"), "is not a share"),
