@@ -24,6 +24,7 @@ COMMANDS = {
     "replay": "captured requests to both backends, on a schedule",
     "bench": "one server under several loads, in figures to compare servers by",
     "report": "the verdict, and what it rests on",
+    "acknowledge": "take note of a ROLLBACK, so that it may be tried again",
     "runs": "list recorded runs",
     "diff": "two saved responses, side by side",
     "compare": "many pairs of answers from anywhere, without a run",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 from pydantic import ValidationError
 
@@ -12,7 +13,8 @@ from migrate.errors import ConfigError
 from migrate.opinions import SecondOpinion
 from migrate.store import Run, Store
 from replay.decoding import parse_object
-from replay.exchange import JSON, Exchange
+from replay.exchange import JSON, Arm, Exchange
+from reports.acknowledgement import Acknowledgement
 from reports.advice import LATENCY_RULES
 from reports.compare import Comparison, Embed, compare
 from reports.compare.judge_model import last_message
@@ -22,7 +24,7 @@ from reports.judge import judge
 from reports.judgement import Judgement, Pair
 from reports.pairing import decided, pair_up
 from reports.policy import Extractor, Policy
-from reports.shown import Item, show, worst_first
+from reports.shown import Item, Shown, show, worst_first
 
 Progress = Callable[[str, int, int], None]
 """(what is being done, how many are done, of how many)."""
@@ -45,17 +47,55 @@ def report(
     stay unscored. ``second``: a judge model, asked about close calls of similarity. Raises ConfigError when the run's own
     policy cannot be read.
     """
+    found = judge_run(store, run, policy=policy, now=now, embed=embed, second=second)
+    worst = worst_first(found.items, found.policy, slow_first=found.judgement.code in LATENCY_RULES)
+    changed = _changed(run, found.policy) if policy else ()
+    opinions = second.notes if second else ()
+    facts = _facts(run, found, (*notes, *changed, *opinions))
+    return build(
+        found.judgement, found.items, facts, counters=found.counters, shown=in_full(store, run, worst)
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedRun:
+    """A run, compared and judged."""
+
+    policy: Policy
+    items: list[Item]
+    counters: dict[str, int]
+    judged_at: float
+    judgement: Judgement
+    acknowledgements: tuple[Acknowledgement, ...]
+
+
+def judge_run(
+    store: Store,
+    run: Run,
+    *,
+    policy: Policy | None,
+    now: float,
+    embed: Embed | None,
+    second: SecondOpinion | None = None,
+) -> JudgedRun:
+    """A run's judgement with what it was made of. The arguments are those of ``report``."""
     rules = _rules(run, policy)
     items = compared(store, run, rules, embed, second)
     counters = store.counters(run.id) | _late(store, run)
     judged_at = now if run.ended_at is None else run.ended_at
-    judgement = judged(items, run, rules, now=judged_at, counters=counters)
-    worst = worst_first(items, rules, slow_first=judgement.code in LATENCY_RULES)
-    shown = [show(item, store.exchange(run.id, item.pair.id), iso(item.pair.at)) for item in worst]
-    changed = _changed(run, rules) if policy else ()
-    opinions = second.notes if second else ()
-    facts = _facts(run, rules, judged_at, (*notes, *changed, *opinions))
-    return build(judgement, items, facts, counters=counters, shown=shown)
+    return JudgedRun(
+        policy=rules,
+        items=items,
+        counters=counters,
+        judged_at=judged_at,
+        judgement=judged(items, run, rules, now=judged_at, counters=counters),
+        acknowledgements=store.acknowledgements(run.id),
+    )
+
+
+def in_full(store: Store, run: Run, items: Sequence[Item]) -> list[Shown]:
+    """These pairs as they are printed."""
+    return [show(item, store.exchange(run.id, item.pair.id), iso(item.pair.at)) for item in items]
 
 
 def judged(items: list[Item], run: Run, policy: Policy, *, now: float, counters: dict[str, int]) -> Judgement:
@@ -68,7 +108,7 @@ def judged(items: list[Item], run: Run, policy: Policy, *, now: float, counters:
         now=now,
         counters=sampled | counters,
         final=run.ended_at is not None,
-        timeout_s=_timeout(run),
+        timeout_s=timeout_of(run),
     )
 
 
@@ -168,19 +208,20 @@ def stored_policy(run: Run) -> Policy:
         ) from None
 
 
-def _facts(run: Run, policy: Policy, judged_at: float, notes: tuple[str, ...]) -> RunFacts:
+def _facts(run: Run, found: JudgedRun, notes: tuple[str, ...]) -> RunFacts:
     return RunFacts(
         id=run.id,
         kind=run.kind,
         status=run.status,
         started_at=run.started_at,
         ended_at=run.ended_at,
-        judged_at=judged_at,
+        judged_at=found.judged_at,
         baseline=_named(run, "baseline") or "unknown",
         candidate=_named(run, "candidate"),
         percent=_percent(run),
         seed=run.seed,
-        policy=_dumped(policy),
+        policy=_dumped(found.policy),
+        valid_for=found.policy.valid_for,
         notes=notes,
     )
 
@@ -189,6 +230,7 @@ def _changed(run: Run, policy: Policy) -> tuple[str, ...]:
     """A margin is set before looking: says so when it is not the one that the run was started under."""
     before, after = dict(_flat(_dumped(Policy(**run.policy)))), dict(_flat(_dumped(policy)))
     parts = [f"{key} {before.get(key)} → {value}" for key, value in after.items() if before.get(key) != value]
+        acknowledgements=found.acknowledgements,
     if not parts:
         return ()
     return (f"judged under another policy than the one the run was started under: {', '.join(parts)}",)
@@ -217,7 +259,8 @@ def _late(store: Store, run: Run) -> dict[str, int]:
     return {} if late is None else {"replay_lag_p99_us": round(late * 1e6)}
 
 
-def _timeout(run: Run) -> float:
+def timeout_of(run: Run) -> float:
+    """The longest total timeout of a run's backends, seconds."""
     totals = [
         run.config.get(arm, {}).get("timeouts", {}).get("total", 600.0)
         for arm in ("baseline", "candidate")

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from replay.exchange import JSON, Arm
+from reports.acknowledgement import Acknowledgement
 from reports.advice import advice
 from reports.advisory import Drift, Label, Slices
 from reports.causes import Cause, causes
@@ -21,7 +22,19 @@ from reports.shown import Item, Shown
 from reports.slicing import NOT_SAMPLED, UNSET
 from reports.whole import causes_of_run
 
-__all__ = ["SCHEMA", "Document", "Grouped", "Item", "Latency", "Level", "RunFacts", "Shown", "build", "iso"]
+__all__ = [
+    "SCHEMA",
+    "Acknowledged",
+    "Document",
+    "Grouped",
+    "Item",
+    "Latency",
+    "Level",
+    "RunFacts",
+    "Shown",
+    "build",
+    "iso",
+]
 
 SCHEMA = {"name": "llm-migrate.report", "version": 1}
 
@@ -83,8 +96,12 @@ class RunFacts:
     seed: int
     policy: JSON
     notes: tuple[str, ...] = ()
+    valid_for: float
+    """Seconds from ``judged_at`` until the verdict expires."""
     """What limits this report, such as a missing extra."""
 
+    acknowledgements: tuple[Acknowledgement, ...] = ()
+    """Of its ROLLBACKs, the earliest first."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Level:
@@ -127,6 +144,17 @@ class Grouped:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Acknowledged:
+    """A person took note of a ROLLBACK; evidence from before ``at`` no longer makes one."""
+
+    at: str
+    who: str
+    why: str
+    code: str
+    """Of the ROLLBACK."""
+
+
 class Document:
     """One report. Equal observations, policy, seed and time of judging give an equal document."""
 
@@ -137,6 +165,10 @@ class Document:
     rehearsal: bool
     judged_at: str
     method: str
+    valid_until: str
+    """The verdict says nothing of what comes after."""
+    acknowledgements: tuple[Acknowledged, ...]
+    """The earliest first."""
     span_s: float
     run: JSON
     gateway: dict[str, int]
@@ -197,6 +229,8 @@ def build(
         ledger=dict(judgement.ledger),
         compared=_compared(pairs),
         repeats=_repeats(pairs, traffic),
+        valid_until=iso(run.judged_at + run.valid_for),
+        acknowledgements=tuple(map(_acknowledged, run.acknowledgements)),
         retried=_retried(pairs),
         not_recorded=max(0, traffic.get("mirrored", 0) - len(pairs)),
         rules=tuple(sorted((_bounded(rule) for rule in judgement.rules), key=_urgency)),
@@ -249,6 +283,10 @@ def _compared(pairs: Iterable[Pair]) -> dict[str, int]:
         counts["pairs"] += 1
         counts["not_scored" if pair.differs is None else "different" if pair.differs else "alike"] += 1
     return counts
+def _acknowledged(one: Acknowledgement) -> Acknowledged:
+    return Acknowledged(at=iso(one.at), who=one.who, why=one.why, code=one.code)
+
+
 
 
 def _repeats(pairs: Iterable[Pair], traffic: Mapping[str, int]) -> dict[str, int]:

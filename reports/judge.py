@@ -122,7 +122,7 @@ def _conclude(
 ) -> tuple[Verdict, str, str]:
     """ROLLBACK by safety stop or evidence; else HOLD by the first failed check; else GO when all required rules say so."""
     if stop:
-        return Verdict.ROLLBACK, "halt", f"Safety stop: {stop}."
+        return Verdict.ROLLBACK, "halt", f"Safety stop, not a claim about rates: {stop}."
     required = [rule for rule in rules if rule.required]
     if broken := [rule for rule in required if rule.verdict is Verdict.ROLLBACK]:
         return _rollback(broken)

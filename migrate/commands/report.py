@@ -2,39 +2,58 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import shutil
 import sys
-import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
-from rich.console import Console
-from rich.progress import Progress
+import orjson
+from click.shell_completion import CompletionItem
 
-from migrate.config import Config, load
-from migrate.embedder import DEFAULT_MODEL
-from migrate.errors import ConfigError, StoreError
-from migrate.report import embedder, second_opinion, stored_judge
+from migrate.commands.output import screen
+from migrate.commands.recorded import Recorded, recorded
+from migrate.errors import ConfigError
+from migrate.explaining import explained
 from migrate.report import report as make_report
-from migrate.store import Run, Store
-from reports.document import Document
+from reports.document import Document, iso
+from reports.explain import NAMES
 from reports.judgement import Verdict
 from reports.render import RENDERERS
+from reports.render import explained as render
 from reports.render.terminal import render_terminal
+from reports.render.words import moment
 
 FORMATS = ("terminal", *RENDERERS)
 EXIT_CODES = {Verdict.GO: 0, Verdict.ROLLBACK: 3, Verdict.HOLD: 4}
 _SUFFIXES = {"html": ".html", "json": ".json", "markdown": ".md", "terminal": ".txt"}
-_DEFAULT = Path("migrate.yaml")
 
 _EPILOG = """\b
 Examples:
   migrate report
   migrate report --format terminal,html --output report.html
   migrate report --format json | jq .verdict
+  migrate report --explain errors
 \b
-Exit codes: 0 GO, 3 ROLLBACK, 4 HOLD, 2 wrong use, 1 our own failure."""
+Exit codes: 0 GO, 3 ROLLBACK, 4 HOLD or a GO that has expired, 2 wrong use, 1 our own failure."""
+
+
+def _rule(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    """The name of a rule, or the nearest ones in an error."""
+    if value is None or value in NAMES:
+        return value
+    near = difflib.get_close_matches(value, NAMES, n=3, cutoff=0.5)
+    raise ConfigError(f"--explain {value!r} is no rule; {_either(near or NAMES)}")
+
+
+def _rules(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    return [CompletionItem(name) for name in NAMES if name.startswith(incomplete)]
+
+
+def _either(names: Sequence[str]) -> str:
+    return f"did you mean {' or '.join(names)}?" if len(names) <= 3 else f"rules are {', '.join(names)}"
 
 
 @click.command(epilog=_EPILOG)
@@ -60,6 +79,15 @@ Exit codes: 0 GO, 3 ROLLBACK, 4 HOLD, 2 wrong use, 1 our own failure."""
     help="File for the formats other than terminal (for terminal too, when it is the only one). "
     "[default: standard output; report-RUN.html and the like for several formats]",
 )
+@click.option(
+    "--explain",
+    "rule",
+    callback=_rule,
+    shell_complete=_rules,
+    metavar="RULE",
+    help="Why this rule says what it says: its evidence over time, and the blocks, pairs and sessions that carry it. "
+    "As terminal or json.",
+)
 @click.option("--quiet", is_flag=True, help="No progress.")
 def report(
     path: Path | None,
@@ -67,6 +95,7 @@ def report(
     run_id: str | None,
     formats: tuple[str, ...],
     output: Path | None,
+    rule: str | None,
     quiet: bool,
 ) -> None:
     """Judge a run and say GO, ROLLBACK or HOLD. A run that still goes on is judged as it stands.
@@ -75,11 +104,46 @@ def report(
     one the run was started under.
     """
     wanted = _formats(formats, output)
-    config = _config(path)
-    document = _document(config, url, run_id, explicit=path is not None, quiet=quiet)
+    if rule is not None and wanted not in (["terminal"], ["json"]):
+        raise ConfigError("--explain is shown as one format: --format terminal or --format json")
+    with recorded(path, url, run_id, quiet=quiet) as found:
+        if rule is not None:
+            raise click.exceptions.Exit(_explain(found, rule, wanted[0], output))
+        document = make_report(found.store, found.run, notes=found.notes, **found.asked())
     for form in wanted:
         _emit(document, form, _target(document, form, wanted, output))
-    raise click.exceptions.Exit(EXIT_CODES[document.verdict])
+    raise click.exceptions.Exit(_code(document, iso(found.now)))
+
+
+def _explain(found: Recorded, rule: str, form: str, output: Path | None) -> int:
+    """Writes why a rule says what it says. Returns the exit code, which is the verdict's."""
+    explanation, shown, verdict = explained(found.store, found.run, rule, **found.asked())
+    width, colour = (120, False) if output else screen()
+    if form == "json":
+        data = orjson.dumps(render.render_json(explanation, found.run.id), option=orjson.OPT_INDENT_2)
+        text = f"{data.decode()}\n"
+    else:
+        text = render.render_terminal(explanation, found.run.id, shown, width=width, colour=colour)
+    if output is None:
+        click.echo(_encodable(text), nl=False)
+    else:
+        _save(output, text)
+    return EXIT_CODES[verdict]
+
+
+def _code(document: Document, now: str) -> int:
+    """The verdict's exit code. A GO that has expired is none any more, and standard error says so."""
+    if document.verdict is Verdict.GO and now > document.valid_until:
+        click.echo(
+            f"migrate: this GO expired at {moment(document.valid_until)} (policy.valid_for): record a new run with migrate "
+            f"{_RENEWED.get(document.run['kind'], 'shadow')} and report on it",
+            err=True,
+        )
+        return EXIT_CODES[Verdict.HOLD]
+    return EXIT_CODES[document.verdict]
+
+
+_RENEWED = {"replay": "replay"}
 
 
 def _formats(words: tuple[str, ...], output: Path | None) -> list[str]:
@@ -93,55 +157,6 @@ def _formats(words: tuple[str, ...], output: Path | None) -> list[str]:
     if output is not None and not output.parent.is_dir():
         raise ConfigError(f"--output {output}: there is no folder {output.parent}")
     return wanted
-
-
-def _config(path: Path | None) -> Config | None:
-    if path is None and not _DEFAULT.exists():
-        return None
-    return load(path or _DEFAULT)
-
-
-def _document(
-    config: Config | None, url: str | None, run_id: str | None, *, explicit: bool, quiet: bool
-) -> Document:
-    policy = config.policy if config and explicit else None
-    console = Console(stderr=True)
-    with (
-        _opened(url or (config.store.url if config else "sqlite:///migrate.db")) as store,
-        Progress(console=console, transient=True, disable=quiet or not console.is_terminal) as progress,
-    ):
-        run = _chosen(store, run_id)
-        task = progress.add_task("comparing answers", total=None)
-
-        def tell(what: str, done: int, total: int) -> None:
-            progress.update(task, description=what, completed=done, total=total)
-
-        embed, notes = embedder(store, _model(config if explicit else None, run), tell)
-        second = second_opinion(store, config.judge if config and explicit else stored_judge(run), tell)
-        return make_report(
-            store, run, policy=policy, now=time.time(), embed=embed, second=second, notes=notes
-        )
-
-
-def _opened(url: str) -> Store:
-    """A store that is not there, or not one, is wrong use: nothing was started."""
-    try:
-        return Store.open(url)
-    except StoreError as error:
-        raise ConfigError(str(error)) from None
-
-
-def _chosen(store: Store, run_id: str | None) -> Run:
-    try:
-        return store.run(run_id)
-    except StoreError as error:
-        raise ConfigError(str(error)) from None
-
-
-def _model(config: Config | None, run: Run) -> str:
-    """The embedding model of the configuration, else the one that the run was started with."""
-    recorded = run.config.get("embeddings", {}).get("model", DEFAULT_MODEL)
-    return config.embeddings.model if config else str(recorded)
 
 
 def _target(document: Document, form: str, wanted: list[str], output: Path | None) -> Path | None:
@@ -159,6 +174,10 @@ def _emit(document: Document, form: str, target: Path | None) -> None:
         click.echo(_terminal(document) if form == "terminal" else RENDERERS[form](document), nl=False)
         return
     text = render_terminal(document, width=120) if form == "terminal" else RENDERERS[form](document)
+    _save(target, text)
+
+
+def _save(target: Path, text: str) -> None:
     try:
         _write(target.resolve(), text)
     except OSError as error:
@@ -177,9 +196,13 @@ def _write(target: Path, text: str) -> None:
 
 
 def _terminal(document: Document) -> str:
-    """The screen for where it goes; what its encoding does not know becomes ``?``, and no verdict depends on it."""
+    """The screen for where it goes."""
     colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
     width = min(120, shutil.get_terminal_size((100, 24)).columns)
-    text = render_terminal(document, width=width, colour=colour)
+    return _encodable(render_terminal(document, width=width, colour=colour))
+
+
+def _encodable(text: str) -> str:
+    """What the encoding of standard output does not know becomes ``?``, and no verdict depends on it."""
     encoding = sys.stdout.encoding or "utf-8"
     return text.encode(encoding, "replace").decode(encoding)

@@ -51,6 +51,7 @@ def _template() -> Template:
         keep_trailing_newline=True,
     )
     environment.filters |= {
+        "acknowledged": words.acknowledged,
         "bound": _bound,
         "plain": plain,
         "number": _number,

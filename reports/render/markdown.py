@@ -14,6 +14,7 @@ from reports.render.words import (
     MARKS,
     METRICS,
     REHEARSAL,
+    acknowledged,
     count,
     counted,
     interval,
@@ -46,6 +47,7 @@ def render_markdown(document: Document) -> str:
         f"**Next:** {escape(document.advice)}",
         "",
         *_basis(document),
+        *(f"- {escape(acknowledged(one))}" for one in document.acknowledgements),
         *(f"- Note: {escape(note)}" for note in document.notes),
         "",
         *_table("rule|verdict|estimate|interval|margin|noise floor|pairs|why", map(_rule, document.rules)),
@@ -92,6 +94,7 @@ def _basis(document: Document) -> list[str]:
     return [
         f"- Rests on {scored} scored pairs over {span(document.span_s)}{passed}{share(document)}",
         f"- Run {code(run['id'])} ({escape(state)}), from {escape(moment(run['started_at']))}",
+        f"- Valid until {escape(moment(document.valid_until))}",
         f"- Baseline {code(run['baseline'])}, candidate {code(run['candidate'] or 'none')}",
     ]
 

@@ -14,11 +14,13 @@ from reports.render.words import (
     METRICS,
     NOTHING,
     REHEARSAL,
+    acknowledged,
     count,
     counted,
     from_to,
     interval,
     latency,
+    moment,
     quantity,
     share,
     span,
@@ -78,6 +80,7 @@ def _verdict(document: Document, pen: Pen) -> list[str]:
         "",
         *pen.lines(_basis(document)),
         *pen.lines(f"baseline {run['baseline']}; candidate {run['candidate'] or 'none'}"),
+        *(line for one in document.acknowledgements for line in pen.lines(acknowledged(one))),
         *(line for note in document.notes for line in pen.lines(f"Note: {note}")),
     ]
 
@@ -88,7 +91,7 @@ def _basis(document: Document) -> str:
     mirrored = f"{count(gateway['mirrored'])} mirrored{share(document)}" if gateway else ""
     passed = f"{count(gateway['passed'])} requests passed, {mirrored}; " if gateway else ""
     state = run["status"] if run["ended_at"] else f"{run['status']}, judged at {document.judged_at}"
-    return f"{rests}; {passed}run {run['id']} ({state})"
+    return f"{rests}; {passed}run {run['id']} ({state}); valid until {moment(document.valid_until)}"
 
 
 def _rules(document: Document, pen: Pen) -> list[str]:
@@ -230,11 +233,12 @@ def _pairs(document: Document, pen: Pen) -> list[str]:
         )
     ]
     for pair in document.worst[:_PAIRS]:
-        lines += _pair(pair, pen)
+        lines += pair_lines(pair, pen)
     return lines
 
 
-def _pair(pair: Shown, pen: Pen) -> list[str]:
+def pair_lines(pair: Shown, pen: Pen) -> list[str]:
+    """A pair: what was asked, and what each arm said."""
     found = ", ".join(dict.fromkeys(finding.category for finding in pair.findings)) or "answers"
     excess = "" if pair.excess_s is None else f", end to end {quantity(pair.excess_s, 's', signed=True)}"
     return [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from replay.exchange import Arm
-from reports.document import Document, Latency
+from reports.document import Acknowledged, Document, Latency
 from reports.judgement import RuleResult, Verdict
 
 MARKS = {Verdict.GO: "\u2713", Verdict.ROLLBACK: "\u2717", Verdict.HOLD: "\u25a0"}
@@ -133,6 +133,14 @@ def moment(at: str) -> str:
 
 def latency(document: Document, metric: str, arm: Arm) -> Latency | None:
     """The latencies of one metric of one arm; ``None`` when it has no value."""
+def acknowledged(one: Acknowledged) -> str:
+    """Who took note of which ROLLBACK, and what follows from it."""
+    return (
+        f"ROLLBACK ({one.code}) was acknowledged by {one.who} at {moment(one.at)}: {one.why}. Pairs from before make no ROLLBACK "
+        "any more"
+    )
+
+
     found = (one for one in document.latency if one.metric == metric and one.arm == arm and one.samples)
     return next(found, None)
 

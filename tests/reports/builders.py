@@ -21,6 +21,7 @@ from replay.exchange import (
     Timing,
     Usage,
 )
+from reports.acknowledgement import Acknowledgement
 from reports.compare import compare, resolve
 from reports.document import Document, RunFacts, build, iso
 from reports.judge import judge
@@ -119,6 +120,7 @@ def facts(policy: Policy = REHEARSAL, **more: Any) -> RunFacts:
         "percent": 40.0,
         "seed": 7,
         "policy": policy.model_dump(mode="json", by_alias=True),
+        "valid_for": policy.valid_for,
     }
     return RunFacts(**values | more)
 
@@ -190,6 +192,7 @@ def said(text: str, count: int = 40) -> Document:
         id=text,
         status=text,
         notes=(text,),
+        acknowledgements=(Acknowledgement(at=START, who=text, why=text, code=text),),
     )
     finding = replace(made.worst[0].findings[0], message=text, category=text, evidence=text)
     return replace(

@@ -1,0 +1,92 @@
+"""``migrate acknowledge``: a person took note of a ROLLBACK."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import secrets
+from pathlib import Path
+
+import click
+
+from migrate.commands.recorded import Recorded, recorded
+from migrate.config import Redact
+from migrate.errors import ConfigError
+from migrate.redact import Redactor
+from migrate.report import judge_run
+from reports.acknowledgement import Acknowledgement
+from reports.document import iso
+from reports.judgement import Judgement, Verdict
+from reports.render.text import plain
+from reports.render.words import moment
+
+_LONGEST = 1_000
+_EPILOG = """\b
+Examples:
+  migrate acknowledge 'node 7 had a bad disk; it is out of the pool'
+  migrate acknowledge --run 20261201-081500-4f2a 'replaced the driver, see INC-4711'
+\b
+Exit codes: 0 acknowledged, 2 wrong use, also where there is nothing to acknowledge, 1 our own failure."""
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("why")
+@click.option(
+    "--config",
+    "path",
+    type=click.Path(path_type=Path),
+    envvar="MIGRATE_CONFIG",
+    help="Names the store and what is redacted. [default: migrate.yaml, when it is there]",
+)
+@click.option("--store", "url", help="Database URL; default: store.url of the configuration.")
+@click.option("--run", "run_id", help="A run's id (see migrate runs); default: the latest.")
+@click.option("--quiet", is_flag=True, help="No progress.")
+def acknowledge(why: str, path: Path | None, url: str | None, run_id: str | None, quiet: bool) -> None:
+    """Take note of a run's ROLLBACK, saying WHY it may be tried again.
+
+    A ROLLBACK stays until somebody does. Pairs from before no longer make one; GO still has to hold with them. Who, when and
+    why is kept with the run and is shown in every report on it.
+    """
+    with recorded(path, url, run_id, quiet=quiet) as found:
+        said = _said(why, found)
+        judgement = judge_run(found.store, found.run, **found.asked()).judgement
+        if judgement.verdict is not Verdict.ROLLBACK:
+            raise ConfigError(_nothing(found, judgement))
+        note = Acknowledgement(at=found.now, who=_user(), why=said, code=judgement.code)
+        found.store.acknowledge(found.run.id, note)
+    click.echo(
+        f"acknowledged ROLLBACK ({note.code}) of run {found.run.id} as {note.who} at {moment(iso(note.at))}"
+    )
+    click.echo(f"next: {_next(found)}", err=True)
+
+
+def _said(why: str, found: Recorded) -> str:
+    """One harmless line without secrets. Raises ConfigError for one that says nothing, or far too much."""
+    redactor = Redactor(found.config.redact if found.config else Redact(), secrets.token_bytes(32))
+    said = " ".join(plain(redactor.text(why), len(why)).split())
+    if not said:
+        raise ConfigError("WHY is empty: say in a few words why the ROLLBACK may be tried again")
+    if len(said) > _LONGEST:
+        raise ConfigError(f"WHY has {len(said):,} characters, at most {_LONGEST:,} are kept: name a ticket")
+    return said
+
+
+def _nothing(found: Recorded, judgement: Judgement) -> str:
+    return (
+        f"run {found.run.id} is {judgement.verdict.value} ({judgement.code}), there is no ROLLBACK to acknowledge; see migrate "
+        f"report --run {found.run.id}, and name another run with --run"
+    )
+
+
+def _next(found: Recorded) -> str:
+    if found.run.ended_at is not None:
+        return "record a new run; this one has ended and gets no new evidence"
+    return f"mirroring goes on, and pairs from now on decide: migrate report --run {found.run.id}"
+
+
+def _user() -> str:
+    """The operating system's name of who runs this; an environment variable could say anything."""
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return f"uid {os.geteuid()}"

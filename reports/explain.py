@@ -1,0 +1,262 @@
+"""Why a rule says what it says: its evidence as it grew, and the blocks, pairs and sessions that carry it. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from reports.advice import LATENCY_RULES
+from reports.columns import Answers, Columns, columns
+from reports.fitness import unfit
+from reports.judge import frame_of
+from reports.judgement import Judgement, Pair, RuleResult
+from reports.ledger import sort_out
+from reports.policy import Policy
+from reports.reading import Frame, Reading, e2e, itl, tpot, ttft
+from reports.rules import RULES, Rule
+from reports.stats import Floats, Grid, counts_by_block, grid_of
+from reports.weighing import Scale, evidence_above, scale, weigh
+
+NAMES = tuple(rule.name for rule in RULES)
+"""What can be explained."""
+_LOOKS = 60
+_PAIRS = 5
+_SESSIONS = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """The evidence of the pairs dispatched until ``at`` (epoch seconds), natural logarithms; ``None``: not readable yet."""
+
+    at: float
+    pairs: int
+    go: float | None
+    rollback: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """Pairs next to each other in time that ROLLBACK has to do without. Times are those of its first and last pair."""
+
+    first_at: float
+    last_at: float
+    worse: int
+    same: int
+    better: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weighty:
+    """A pair that weighs much."""
+
+    id: str
+    at: float
+    says: str
+    """``worse`` or ``better``: of the candidate."""
+    weight: float
+    """1, or less where it shares its say with others of its session."""
+    session: str | None
+    baseline: str
+    """The outcome; so is ``candidate``."""
+    candidate: str
+    baseline_s: float | None
+    """What a latency rule read, seconds; ``None`` for other rules and without an answer. So is ``candidate_s``."""
+    candidate_s: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conversation:
+    """A session that weighs much; ``weight`` is worse minus better, as they count."""
+
+    session: str
+    pairs: int
+    worse: int
+    better: int
+    weight: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """All that one rule's verdict rests on."""
+
+    result: RuleResult
+    title: str
+    needed_go: float
+    """Natural logarithm of the evidence that GO needs; so is ``needed_rollback``."""
+    needed_rollback: float
+    growth: tuple[Moment, ...]
+    """Empty where the rule could not be read; the last is the evidence of the verdict."""
+    untrimmed: float | None
+    """The evidence for ROLLBACK with the trimmed blocks left in."""
+    trimmed: tuple[Block, ...]
+    """The worst first. Each bet leaves out the blocks that favour it most; these are the ones with the most harm."""
+    worse: tuple[Weighty, ...]
+    """Pairs that speak for harm, the weightiest first; so is ``better``, of those that speak against it."""
+    better: tuple[Weighty, ...]
+    sessions: tuple[Conversation, ...]
+    """The weightiest first; empty where every pair speaks for itself."""
+
+
+def explain(
+    pairs: Sequence[Pair],
+    policy: Policy,
+    name: str,
+    judgement: Judgement,
+    *,
+    now: float,
+    counters: Mapping[str, int] | None = None,
+    final: bool = False,
+    timeout_s: float = 600.0,
+) -> Explanation:
+    """Why ``judgement`` says what it says of the rule ``name`` (one of ``NAMES``); the other arguments are those of ``judge``."""
+    rule = next(one for one in RULES if one.name == name)
+    result = next(one for one in judgement.rules if one.rule == name)
+    ordered = sorted(pairs, key=lambda pair: (pair.at, pair.id))
+    ledger = sort_out(columns(ordered), policy, now=now, final=final, timeout_s=timeout_s)
+    evidence, frame = ledger.evidence, frame_of(ledger, policy)
+    measure = scale(policy, span_s=float(evidence.at[-1] - evidence.at[0]) if len(evidence) else 0.0)
+    waits = policy.analysis == "fixed" and not final
+    mute = waits or (name in LATENCY_RULES and unfit(evidence, counters or {}) is not None)
+    read = None if mute else rule.read(evidence, frame)
+    if not isinstance(read, Reading) or not read.signs.size:
+        return _silent(rule, result, measure)
+    looks = 1 if policy.analysis == "fixed" else _LOOKS
+    worse, better = (tuple(_weightiest(read, ledger.columns, ordered, name, sign)) for sign in (1, -1))
+    return replace(
+        _silent(rule, result, measure),
+        growth=tuple(_growth(rule, evidence, frame, measure, looks)),
+        untrimmed=_finite(evidence_above(read, replace(measure, trim=0))),
+        trimmed=tuple(_trimmed(read, measure)),
+        worse=worse,
+        better=better,
+        sessions=_sessions(read, ordered),
+    )
+
+
+def _silent(rule: Rule, result: RuleResult, measure: Scale) -> Explanation:
+    return Explanation(
+        result=replace(
+            result,
+            evidence_go=_finite(result.evidence_go),
+            evidence_rollback=_finite(result.evidence_rollback),
+        ),
+        title=rule.title,
+        needed_go=measure.needed_go,
+        needed_rollback=measure.needed_rollback,
+        growth=(),
+        untrimmed=None,
+        trimmed=(),
+        worse=(),
+        better=(),
+        sessions=(),
+    )
+
+
+def _growth(rule: Rule, evidence: Columns, frame: Frame, measure: Scale, looks: int) -> Iterator[Moment]:
+    """Read anew from what was there by then: a rule may judge the same pair otherwise when it has seen more."""
+    first, last = float(evidence.at[0]), float(evidence.at[-1])
+    for number in range(1, looks + 1):
+        at = last if number == looks else first + (last - first) * number / looks
+        read = rule.read(evidence.take(evidence.at <= at), frame)
+        found = weigh(rule, read, measure, required=True, brief=True)
+        yield Moment(
+            at=at,
+            pairs=found.pairs,
+            go=_finite(found.evidence_go),
+            rollback=_finite(found.evidence_rollback),
+        )
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
+
+
+def _trimmed(read: Reading, measure: Scale) -> Iterator[Block]:
+    """The blocks with the most harm beyond the margin, at most as many as are trimmed."""
+    grid = grid_of(read.at, block_s=measure.block_s, period_s=measure.period_s)
+    weighed = counts_by_block(read.signs, grid.block, len(grid.period), read.weight)
+    counted = counts_by_block(read.signs, grid.block, len(grid.period))
+    harm = weighed[:, 0] - weighed[:, 2] - read.bar * weighed.sum(axis=1)
+    for place in np.argsort(-harm, kind="stable")[: measure.trim].tolist():
+        if harm[place] > 0:
+            yield _block(read.at, grid, place, counted[place])
+
+
+def _block(at: Floats, grid: Grid, place: int, counted: Floats) -> Block:
+    inside = np.flatnonzero(grid.block == place)
+    worse, same, better = (int(count) for count in counted)
+    return Block(
+        first_at=float(at[inside[0]]),
+        last_at=float(at[inside[-1]]),
+        worse=worse,
+        same=same,
+        better=better,
+    )
+
+
+def _weightiest(
+    read: Reading, table: Columns, ordered: Sequence[Pair], name: str, sign: int
+) -> Iterator[Weighty]:
+    """By weight, then by how far the two latencies are apart, where a failed request is infinitely slow, then the latest."""
+    places = np.flatnonzero(read.signs == sign)
+    pairs = table.take(read.position[places])
+    base, candidate = (_seconds(arm, name) for arm in (pairs.baseline, pairs.candidate))
+    apart = np.nan_to_num(np.abs(candidate - base), nan=np.inf)
+    order = np.lexsort((-pairs.at, -apart, -read.weight[places]))
+    for at in order[:_PAIRS].tolist():
+        pair = ordered[int(pairs.position[at])]
+        yield Weighty(
+            id=pair.id,
+            at=pair.at,
+            says="worse" if sign > 0 else "better",
+            weight=float(read.weight[places[at]]),
+            session=pair.session,
+            baseline=pair.baseline.outcome.value,
+            candidate=pair.candidate.outcome.value,
+            baseline_s=_known(base[at]),
+            candidate_s=_known(candidate[at]),
+        )
+
+
+_LATENCIES = {"latency": e2e, "slow": e2e, "ttft": ttft, "tpot": tpot, "itl": itl}
+"""What a rule reads, by the first word of its name; the other rules read no latency."""
+
+
+def _seconds(answers: Answers, name: str) -> Floats:
+    """NaN without an answer, and for a rule that reads none."""
+    latency = _LATENCIES.get(name.split("_", maxsplit=1)[0])
+    if latency is None:
+        return np.full(answers.outcome.size, np.nan)
+    return np.where(answers.answered, latency(answers), np.nan)
+
+
+def _known(seconds: float) -> float | None:
+    return None if math.isnan(seconds) else float(seconds)
+
+
+def _sessions(read: Reading, ordered: Sequence[Pair]) -> tuple[Conversation, ...]:
+    """Those that speak loudest, in either direction."""
+    if not (read.weight < 1).any():
+        return ()
+    found: dict[str, list[tuple[int, float]]] = {}
+    for place, sign, weight in zip(
+        read.position.tolist(), read.signs.tolist(), read.weight.tolist(), strict=True
+    ):
+        if (session := ordered[place].session) is not None:
+            found.setdefault(session, []).append((sign, weight))
+    made = [_conversation(session, said) for session, said in found.items()]
+    loud = [one for one in made if one.worse or one.better]
+    return tuple(sorted(loud, key=lambda one: (-abs(one.weight), -one.pairs, one.session))[:_SESSIONS])
+
+
+def _conversation(session: str, said: Sequence[tuple[int, float]]) -> Conversation:
+    return Conversation(
+        session=session,
+        pairs=len(said),
+        worse=sum(sign > 0 for sign, _ in said),
+        better=sum(sign < 0 for sign, _ in said),
+        weight=math.fsum(sign * weight for sign, weight in said),
+    )
