@@ -2,12 +2,13 @@
 PYTHON ?= python3
 SCENARIO ?= good
 SIZE ?= 1GB
+SEEDS ?= 200
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint requirements.lock
 SOURCES := migrate replay reports tests benchmarks
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check format bench bench-compare bench-decoding bench-embedding bench-import bench-recording bench-workload bench-peers bench-replay test-vllm test-sdks lock dist-check clean
+.PHONY: help install demo test check format calibrate bench bench-compare bench-decoding bench-embedding bench-import bench-recording bench-workload bench-peers bench-replay test-vllm test-sdks lock dist-check clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -48,6 +49,9 @@ format: .venv/.dev ## rewrite the sources in the one format
 
 dist-check: .venv/.dev ## build the wheel, install it in a clean environment, ask its version
 	@scripts/dist-check
+
+calibrate: .venv/.demo ## how often the verdict is wrong and how soon it is right, beside four other judges (SEEDS=200)
+	@OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.calibrate --seeds $(SEEDS) --strict
 
 bench: .venv/.demo ## what the gateway costs, beside a yardstick
 	@$(BIN)/python -m benchmarks.gateway
