@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks import calibrate
 from benchmarks.calibration import replayed
-from benchmarks.calibration.families import AT_ONCE, FAMILIES, FOUND, HOLD, NO_HARM, Family
+from benchmarks.calibration.families import AT_ONCE, FOUND, HOLD, NO_HARM, Family
 from benchmarks.calibration.generator import START, TIMEOUT_S, Harm, Traffic, made
 from benchmarks.calibration.rivals import RIVALS, Seen, high, kayenta
 from benchmarks.calibration.scoring import Answer, Score, answer, kept

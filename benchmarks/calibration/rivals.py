@@ -83,9 +83,11 @@ def window_threshold(seen: Seen, looks: Sequence[float]) -> float | None:
 
 
 def repeated_z_test(seen: Seen, looks: Sequence[float]) -> float | None:
-    """At each look a z-test of the errors and one of the mean latency, each two-sided at 5 %."""
+    """At each look a z-test of the paired differences in errors and one in latency, each two-sided at 5 %."""
     upto = np.searchsorted(seen.at, looks, side="right")
-    bad = (_z_of_errors(seen, upto) > norm.ppf(0.975)) | (_z_of_means(seen, upto) > norm.ppf(0.975))
+    errors = seen.candidate.failed.astype(np.float64) - seen.baseline.failed
+    seconds = seen.candidate.seconds - seen.baseline.seconds
+    bad = np.maximum(_z(errors, upto), _z(seconds, upto)) > norm.ppf(0.975)
     bad &= upto >= _FEWEST
     return looks[int(np.argmax(bad))] if bad.any() else None
 
@@ -188,23 +190,13 @@ def _p99(arm: Arm, end: int) -> float:
     return float(np.partition(seconds, rank)[rank]) if seconds.size else np.nan
 
 
-def _z_of_errors(seen: Seen, upto: NDArray[np.int64]) -> Floats:
-    base, candidate = (_upto(arm.failed)[upto] / np.maximum(1, upto) for arm in _arms(seen))
-    pooled = (base + candidate) / 2
-    deviation = np.sqrt(np.maximum(pooled * (1 - pooled) * 2 / np.maximum(1, upto), 1e-300))
-    return np.where(pooled > 0, (candidate - base) / deviation, 0.0)
-
-
-def _z_of_means(seen: Seen, upto: NDArray[np.int64]) -> Floats:
-    means, variances = [], []
-    for arm in _arms(seen):
-        count = np.maximum(1, _upto(~np.isnan(arm.seconds))[upto])
-        mean = _upto(np.nan_to_num(arm.seconds))[upto] / count
-        square = _upto(np.nan_to_num(arm.seconds) ** 2)[upto] / count
-        means.append(np.where(count > _FEWEST, mean, np.nan))
-        variances.append(np.maximum(square - mean**2, 0) / count)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.nan_to_num((means[1] - means[0]) / np.sqrt(variances[0] + variances[1]))
+def _z(differences: Floats, upto: NDArray[np.int64]) -> Floats:
+    """Mean over standard error of the paired differences before each position; NaN: no difference."""
+    count = np.maximum(1, _upto(~np.isnan(differences))[upto])
+    mean = _upto(np.nan_to_num(differences))[upto] / count
+    square = _upto(np.nan_to_num(differences) ** 2)[upto] / count
+    error = np.sqrt(np.maximum(square - mean**2, 0) / count)
+    return np.where(error > 0, mean / np.where(error > 0, error, 1), 0.0)
 
 
 def _next(looks: Sequence[float], at: float) -> float | None:
