@@ -28,6 +28,7 @@ def explained(store: Store, run: Run, rule: str, **asked: Any) -> tuple[Explanat
         counters=found.counters,
         final=run.ended_at is not None,
         timeout_s=timeout_of(run),
+        since=found.since,
     )
     wanted = [one.id for one in (*explanation.worse, *explanation.better)][:_IN_FULL]
     items = {item.pair.id: item for item in found.items if item.pair.id in wanted}

@@ -20,11 +20,11 @@ from reports.compare import Comparison, Embed, compare
 from reports.compare.judge_model import last_message
 from reports.compare.texts import Look, decide
 from reports.document import Document, RunFacts, build, iso
-from reports.judge import judge
 from reports.judgement import Judgement, Pair
 from reports.pairing import decided, pair_up
 from reports.policy import Extractor, Policy
 from reports.shown import Item, Shown, show, worst_first
+from reports.standing import judge_since
 
 Progress = Callable[[str, int, int], None]
 """(what is being done, how many are done, of how many)."""
@@ -68,6 +68,11 @@ class JudgedRun:
     judgement: Judgement
     acknowledgements: tuple[Acknowledgement, ...]
 
+    @property
+    def since(self) -> float | None:
+        """The time of the last one: pairs from before make no ROLLBACK."""
+        return self.acknowledgements[-1].at if self.acknowledgements else None
+
 
 def judge_run(
     store: Store,
@@ -83,13 +88,15 @@ def judge_run(
     items = compared(store, run, rules, embed, second)
     counters = store.counters(run.id) | _late(store, run)
     judged_at = now if run.ended_at is None else run.ended_at
+    noted = store.acknowledgements(run.id)
+    since = noted[-1].at if noted else None
     return JudgedRun(
         policy=rules,
         items=items,
         counters=counters,
         judged_at=judged_at,
-        judgement=judged(items, run, rules, now=judged_at, counters=counters),
-        acknowledgements=store.acknowledgements(run.id),
+        judgement=judged(items, run, rules, now=judged_at, counters=counters, since=since),
+        acknowledgements=noted,
     )
 
 
@@ -98,13 +105,22 @@ def in_full(store: Store, run: Run, items: Sequence[Item]) -> list[Shown]:
     return [show(item, store.exchange(run.id, item.pair.id), iso(item.pair.at)) for item in items]
 
 
-def judged(items: list[Item], run: Run, policy: Policy, *, now: float, counters: dict[str, int]) -> Judgement:
-    """The verdict on a run's pairs."""
+def judged(
+    items: list[Item],
+    run: Run,
+    policy: Policy,
+    *,
+    now: float,
+    counters: dict[str, int],
+    since: float | None = None,
+) -> Judgement:
+    """The verdict on a run's pairs, of which those before ``since`` (epoch seconds) make no ROLLBACK."""
     percent = _percent(run)
     sampled = {} if percent is None else {"mirror_ppm": round(percent * 1e4)}
-    return judge(
+    return judge_since(
         [item.pair for item in items],
         policy,
+        since=since,
         now=now,
         counters=sampled | counters,
         final=run.ended_at is not None,
@@ -223,6 +239,7 @@ def _facts(run: Run, found: JudgedRun, notes: tuple[str, ...]) -> RunFacts:
         policy=_dumped(found.policy),
         valid_for=found.policy.valid_for,
         notes=notes,
+        acknowledgements=found.acknowledgements,
     )
 
 
@@ -230,7 +247,6 @@ def _changed(run: Run, policy: Policy) -> tuple[str, ...]:
     """A margin is set before looking: says so when it is not the one that the run was started under."""
     before, after = dict(_flat(_dumped(Policy(**run.policy)))), dict(_flat(_dumped(policy)))
     parts = [f"{key} {before.get(key)} → {value}" for key, value in after.items() if before.get(key) != value]
-        acknowledgements=found.acknowledgements,
     if not parts:
         return ()
     return (f"judged under another policy than the one the run was started under: {', '.join(parts)}",)

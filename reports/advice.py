@@ -35,7 +35,15 @@ _HOLD = {
 _CAPTURED = frozenset({"capture", "import"})
 _REPLAY = f"{_STAY}; the candidate was not asked: send what was captured to both with migrate replay, and report on that run."
 _PATIENCE = frozenset(
-    {"not_final", "version_changed", "warm_up", "too_few_pairs", "minimum_span", "not_enough_evidence"}
+    {
+        "acknowledged",
+        "not_final",
+        "version_changed",
+        "warm_up",
+        "too_few_pairs",
+        "minimum_span",
+        "not_enough_evidence",
+    }
 )
 
 

@@ -95,13 +95,13 @@ class RunFacts:
     """Configured share, 0 to 100."""
     seed: int
     policy: JSON
-    notes: tuple[str, ...] = ()
     valid_for: float
     """Seconds from ``judged_at`` until the verdict expires."""
+    notes: tuple[str, ...] = ()
     """What limits this report, such as a missing extra."""
-
     acknowledgements: tuple[Acknowledgement, ...] = ()
     """Of its ROLLBACKs, the earliest first."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Level:
@@ -144,7 +144,6 @@ class Grouped:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Acknowledged:
     """A person took note of a ROLLBACK; evidence from before ``at`` no longer makes one."""
 
@@ -155,6 +154,7 @@ class Acknowledged:
     """Of the ROLLBACK."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
     """One report. Equal observations, policy, seed and time of judging give an equal document."""
 
@@ -164,11 +164,11 @@ class Document:
     advice: str
     rehearsal: bool
     judged_at: str
-    method: str
     valid_until: str
     """The verdict says nothing of what comes after."""
     acknowledgements: tuple[Acknowledged, ...]
     """The earliest first."""
+    method: str
     span_s: float
     run: JSON
     gateway: dict[str, int]
@@ -222,6 +222,8 @@ def build(
         advice=advice(judgement.verdict, judgement.code, kind=run.kind, ended=run.ended_at is not None),
         rehearsal=bool(run.policy.get("rehearsal")),
         judged_at=iso(run.judged_at),
+        valid_until=iso(run.judged_at + run.valid_for),
+        acknowledgements=tuple(map(_acknowledged, run.acknowledgements)),
         method=judgement.method,
         span_s=judgement.span_s,
         run=_run(run),
@@ -229,8 +231,6 @@ def build(
         ledger=dict(judgement.ledger),
         compared=_compared(pairs),
         repeats=_repeats(pairs, traffic),
-        valid_until=iso(run.judged_at + run.valid_for),
-        acknowledgements=tuple(map(_acknowledged, run.acknowledgements)),
         retried=_retried(pairs),
         not_recorded=max(0, traffic.get("mirrored", 0) - len(pairs)),
         rules=tuple(sorted((_bounded(rule) for rule in judgement.rules), key=_urgency)),
@@ -267,6 +267,10 @@ def _run(run: RunFacts) -> JSON:
     }
 
 
+def _acknowledged(one: Acknowledgement) -> Acknowledged:
+    return Acknowledged(at=iso(one.at), who=one.who, why=one.why, code=one.code)
+
+
 def _gateway(traffic: Mapping[str, int]) -> dict[str, int]:
     """Counters are written one after the other: while a run goes on, some requests are not decided yet."""
     if "passed" not in traffic:
@@ -283,10 +287,6 @@ def _compared(pairs: Iterable[Pair]) -> dict[str, int]:
         counts["pairs"] += 1
         counts["not_scored" if pair.differs is None else "different" if pair.differs else "alike"] += 1
     return counts
-def _acknowledged(one: Acknowledgement) -> Acknowledged:
-    return Acknowledged(at=iso(one.at), who=one.who, why=one.why, code=one.code)
-
-
 
 
 def _repeats(pairs: Iterable[Pair], traffic: Mapping[str, int]) -> dict[str, int]:

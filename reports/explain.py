@@ -87,6 +87,8 @@ class Explanation:
     needed_go: float
     """Natural logarithm of the evidence that GO needs; so is ``needed_rollback``."""
     needed_rollback: float
+    since: float | None
+    """Epoch seconds of an acknowledgement: what follows is of the pairs from then on, which alone can make a ROLLBACK."""
     growth: tuple[Moment, ...]
     """Empty where the rule could not be read; the last is the evidence of the verdict."""
     untrimmed: float | None
@@ -110,11 +112,15 @@ def explain(
     counters: Mapping[str, int] | None = None,
     final: bool = False,
     timeout_s: float = 600.0,
+    since: float | None = None,
 ) -> Explanation:
-    """Why ``judgement`` says what it says of the rule ``name`` (one of ``NAMES``); the other arguments are those of ``judge``."""
+    """Why ``judgement`` says what it says of the rule ``name`` (one of ``NAMES``); the other arguments are those of
+    ``standing.judge_since``."""
     rule = next(one for one in RULES if one.name == name)
     result = next(one for one in judgement.rules if one.rule == name)
-    ordered = sorted(pairs, key=lambda pair: (pair.at, pair.id))
+    ordered = sorted(
+        (pair for pair in pairs if since is None or pair.at >= since), key=lambda pair: (pair.at, pair.id)
+    )
     ledger = sort_out(columns(ordered), policy, now=now, final=final, timeout_s=timeout_s)
     evidence, frame = ledger.evidence, frame_of(ledger, policy)
     measure = scale(policy, span_s=float(evidence.at[-1] - evidence.at[0]) if len(evidence) else 0.0)
@@ -122,11 +128,11 @@ def explain(
     mute = waits or (name in LATENCY_RULES and unfit(evidence, counters or {}) is not None)
     read = None if mute else rule.read(evidence, frame)
     if not isinstance(read, Reading) or not read.signs.size:
-        return _silent(rule, result, measure)
+        return _silent(rule, result, measure, since)
     looks = 1 if policy.analysis == "fixed" else _LOOKS
     worse, better = (tuple(_weightiest(read, ledger.columns, ordered, name, sign)) for sign in (1, -1))
     return replace(
-        _silent(rule, result, measure),
+        _silent(rule, result, measure, since),
         growth=tuple(_growth(rule, evidence, frame, measure, looks)),
         untrimmed=_finite(evidence_above(read, replace(measure, trim=0))),
         trimmed=tuple(_trimmed(read, measure)),
@@ -136,7 +142,7 @@ def explain(
     )
 
 
-def _silent(rule: Rule, result: RuleResult, measure: Scale) -> Explanation:
+def _silent(rule: Rule, result: RuleResult, measure: Scale, since: float | None) -> Explanation:
     return Explanation(
         result=replace(
             result,
@@ -146,6 +152,7 @@ def _silent(rule: Rule, result: RuleResult, measure: Scale) -> Explanation:
         title=rule.title,
         needed_go=measure.needed_go,
         needed_rollback=measure.needed_rollback,
+        since=since,
         growth=(),
         untrimmed=None,
         trimmed=(),

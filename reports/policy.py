@@ -149,6 +149,11 @@ class Policy(Section):
     minimum_span: Duration = 86_400.0
     minimum_pairs: int = Field(default=1_000, ge=1)
     warmup: Duration = 900.0
+    valid_for: Duration = Field(default=604_800.0, gt=0, le=315_360_000.0)
+    """From the time of judging (the end of the run, when it has ended) until the verdict expires."""
+    analysis: Literal["anytime", "fixed"] = "anytime"
+    """``anytime``: evidence that holds at every look. ``fixed``: one exact analysis at the end of a run whose size was known
+    before, such as a replay; until then no rule says anything."""
     alpha: float = Field(default=0.05, gt=0, lt=0.5)
     minimum_coverage: Share = 0.98
     trim_blocks: int = Field(default=3, ge=0)
@@ -165,11 +170,6 @@ class Policy(Section):
     compare: tuple[Extractor, ...] = ()
     """What decides by task; the first entry that matches a request is used, and without one the whole answer counts."""
     circuit_breaker: BreakerPolicy = BreakerPolicy()
-    valid_for: Duration = Field(default=604_800.0, gt=0, le=315_360_000.0)
-    """From the time of judging (the end of the run, when it has ended) until the verdict expires."""
-    analysis: Literal["anytime", "fixed"] = "anytime"
-    """``anytime``: evidence that holds at every look. ``fixed``: one exact analysis at the end of a run whose size was known
-    before, such as a replay; until then no rule says anything."""
     rehearsal: bool = False
     """A shortened policy for demonstrations; every report says so."""
 

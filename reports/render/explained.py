@@ -21,11 +21,14 @@ DEFINITIONS = {
     "harm; rollback: harm is above it, without the worst blocks",
     "trimmed": "the blocks that evidence for ROLLBACK has to do without: one incident is not a trend",
     "untrimmed": "what that evidence would be with them",
+    "since": "of an acknowledgement; growth, trimmed and what is behind it are of the pairs from then on, which alone can make a "
+    "ROLLBACK",
     "weight": "requests of one session speak once together, at most 30 within an hour",
 }
 _ROWS, _WIDEST, _GUTTER = 11, 100, 12
 _TOP, _BOTTOM = 1.5, -0.5
 """What is drawn, in multiples of what ROLLBACK needs; what is beyond stands at the edge."""
+_SINCE = "what follows is of the pairs since the acknowledgement at {}, which alone can make a ROLLBACK"
 _BELOW, _ABOVE, _BOTH = "\u25cb", "\u25cf", "\u25c9"
 
 
@@ -38,6 +41,7 @@ def render_json(found: Explanation, run: str) -> JSON:
         **asdict(found.result),
         "needed_go": found.needed_go,
         "needed_rollback": found.needed_rollback,
+        "since": None if found.since is None else iso(found.since),
         "growth": [_dated(one) for one in found.growth],
         "untrimmed": found.untrimmed,
         "trimmed": [_dated(one) for one in found.trimmed],
@@ -87,6 +91,7 @@ def _verdict(found: Explanation, run: str, pen: Pen) -> list[str]:
         ),
         *pen.lines(_counted(result.pairs, result.effective_pairs, result.missing) + f"; run {run}"),
         *(pen.lines(result.method) if result.method else ()),
+        *(() if found.since is None else pen.lines(_SINCE.format(moment(iso(found.since))))),
     ]
 
 

@@ -131,8 +131,6 @@ def moment(at: str) -> str:
     return at.replace("T", " ").replace("Z", " UTC")
 
 
-def latency(document: Document, metric: str, arm: Arm) -> Latency | None:
-    """The latencies of one metric of one arm; ``None`` when it has no value."""
 def acknowledged(one: Acknowledged) -> str:
     """Who took note of which ROLLBACK, and what follows from it."""
     return (
@@ -141,6 +139,8 @@ def acknowledged(one: Acknowledged) -> str:
     )
 
 
+def latency(document: Document, metric: str, arm: Arm) -> Latency | None:
+    """The latencies of one metric of one arm; ``None`` when it has no value."""
     found = (one for one in document.latency if one.metric == metric and one.arm == arm and one.samples)
     return next(found, None)
 

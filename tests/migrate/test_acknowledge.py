@@ -15,6 +15,7 @@ from migrate.store import Store
 from reports.acknowledgement import Acknowledgement
 from tests.migrate.test_report import record
 from tests.reports.builders import alike, wrong
+from tests.reports.made import START
 
 ME = pwd.getpwuid(os.geteuid()).pw_name
 
@@ -66,6 +67,33 @@ def test_every_format_shows_it(url: str, capsys: pytest.CaptureFixture[str]) -> 
     (note,) = json.loads(capsys.readouterr().out)["acknowledgements"]
     assert note["at"].endswith("Z")
     assert (note["who"], note["why"], note["code"]) == (ME, "old <b>tokenizer</b>", "disagreement")
+
+
+def test_then_it_is_none_any_more_and_there_is_nothing_left_to_acknowledge(
+    url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record(url, wrong())
+    assert migrate("report", "--store", url) == 3
+    assert migrate("acknowledge", "--store", url, "seen") == 0
+    assert migrate("report", "--store", url) == 4
+    capsys.readouterr()
+    assert migrate("report", "--store", url, "--format", "json") == 4
+    document = json.loads(capsys.readouterr().out)
+    assert (document["verdict"], document["code"]) == ("HOLD", "acknowledged")
+    assert document["reason"] == "The ROLLBACK (disagreement) was acknowledged; its pairs still keep GO away."
+    assert migrate("acknowledge", "--store", url, "once more") == 2 and len(notes(url)) == 1
+
+
+def test_pairs_since_an_acknowledgement_make_a_rollback_as_ever(
+    url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = record(url, wrong())
+    with Store.open(url) as store:
+        store.acknowledge(name, Acknowledgement(at=START - 1, who="ana", why="early", code="errors"))
+    assert migrate("report", "--store", url) == 3
+    assert "disagreement" in capsys.readouterr().out.splitlines()[0]
+    assert migrate("acknowledge", "--store", url, "again") == 0
+    assert [note.who for note in notes(url)] == ["ana", ME]
 
 
 def test_a_secret_in_the_reason_is_not_kept(url: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -31,7 +31,9 @@ def test_help_lists_every_command_with_examples_and_exit_codes() -> None:
         assert word in done.stdout
 
 
-@pytest.mark.parametrize("command", ["init", "shadow", "capture", "report", "runs", "simulate", "doctor"])
+@pytest.mark.parametrize(
+    "command", ["init", "shadow", "capture", "report", "acknowledge", "runs", "simulate", "doctor"]
+)
 def test_every_command_has_help(command: str) -> None:
     done = migrate(command, "--help")
     assert done.returncode == 0 and "Usage: migrate " + command in done.stdout

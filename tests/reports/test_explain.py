@@ -17,6 +17,7 @@ from reports.judgement import Pair, Verdict
 from reports.policy import Policy
 from reports.render.explained import odds, render_json, render_terminal
 from reports.rules import RULES
+from reports.standing import judge_since
 from tests.reports.made import MISSING, QUICK, START, answer, failure, run, same
 
 DAY = Policy(minimum_pairs=1, warmup=0)
@@ -132,6 +133,19 @@ def test_latencies_that_are_not_judged_are_not_explained_as_if_they_were() -> No
     found = why(run(600, 2, slow=0.3), "latency_median", counters=late)
     assert found.growth == () and found.worse == () and found.result.reason.startswith("not judged")
     assert why(run(600, 2), "errors", counters=late).growth
+
+
+def test_after_an_acknowledgement_the_pairs_since_then_are_explained() -> None:
+    pairs = failing(same(800), *range(0, 400, 10), 600)
+    asked: dict[str, Any] = {"now": START + 1e6, "final": True, "since": pairs[400].at}
+    judgement = judge_since(pairs, QUICK, **asked)
+    found = explain(pairs, QUICK, "errors", judgement, **asked)
+    assert judgement.code == "acknowledged" and [one.id for one in found.worse] == ["000600"]
+    assert found.growth[0].at > asked["since"]
+    assert found.growth[-1].rollback == found.result.evidence_rollback
+    text = " ".join(render_terminal(found, "r1").split())
+    assert "of the pairs since the acknowledgement at 2023-11-14 22:13:40 UTC" in text
+    assert render_json(found, "r1")["since"] == "2023-11-14T22:13:40Z"
 
 
 def test_order_does_not_matter() -> None:
