@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import click
-import orjson
 from click.shell_completion import CompletionItem
 
 from migrate.commands.output import screen
@@ -23,6 +22,7 @@ from reports.explain import NAMES
 from reports.judgement import Verdict
 from reports.render import RENDERERS
 from reports.render import explained as render
+from reports.render.json import indented
 from reports.render.terminal import render_terminal
 from reports.render.words import moment
 
@@ -120,8 +120,7 @@ def _explain(found: Recorded, rule: str, form: str, output: Path | None) -> int:
     explanation, shown, verdict = explained(found.store, found.run, rule, **found.asked())
     width, colour = (120, False) if output else screen()
     if form == "json":
-        data = orjson.dumps(render.render_json(explanation, found.run.id), option=orjson.OPT_INDENT_2)
-        text = f"{data.decode()}\n"
+        text = indented(render.render_json(explanation, found.run.id))
     else:
         text = render.render_terminal(explanation, found.run.id, shown, width=width, colour=colour)
     if output is None:

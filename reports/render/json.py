@@ -7,6 +7,7 @@ import re
 import unicodedata
 from dataclasses import asdict
 
+from replay.exchange import JSON
 from reports.document import Document
 
 _UNUSUAL = re.compile(r"[^\x20-\x7e\n]")
@@ -14,13 +15,15 @@ _ESCAPED = frozenset({"Cc", "Cf", "Co", "Cn", "Zl", "Zp"})
 
 
 def render_json(document: Document) -> str:
-    """The whole document as indented JSON, schema and verdict first.
-
-    What could act on a terminal is escaped; a lone surrogate, which most readers refuse, is U+FFFD. Raises ValueError for
-    a number that is not finite.
-    """
+    """The whole document, schema and verdict first; see ``indented``."""
     data = asdict(document)
-    text = json.dumps({"schema": data.pop("schema")} | data, indent=2, ensure_ascii=False, allow_nan=False)
+    return indented({"schema": data.pop("schema")} | data)
+
+
+def indented(data: JSON) -> str:
+    """Indented JSON in which what could act on a terminal is escaped, and a lone surrogate, which most readers refuse, is
+    U+FFFD. Raises ValueError for a number that is not finite."""
+    text = json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False)
     return _UNUSUAL.sub(_escaped, text) + "\n"
 
 

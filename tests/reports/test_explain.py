@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -16,8 +17,10 @@ from reports.judge import judge
 from reports.judgement import Pair, Verdict
 from reports.policy import Policy
 from reports.render.explained import odds, render_json, render_terminal
+from reports.render.json import indented
 from reports.rules import RULES
 from reports.standing import judge_since
+from tests.reports.hostile import HOSTILE
 from tests.reports.made import MISSING, QUICK, START, answer, failure, run, same
 
 DAY = Policy(minimum_pairs=1, warmup=0)
@@ -175,6 +178,20 @@ def test_json_dates_are_utc_and_numbers_finite() -> None:
     assert data["growth"][0]["at"].endswith("Z") and data["worse"][0]["at"].endswith("Z")
     assert data["rule"] == "errors" and data["needed_go"] < data["needed_rollback"]
     json.dumps(data, allow_nan=False)
+
+
+@pytest.mark.parametrize("text", [said for name, said in HOSTILE.items() if name != "long"])
+def test_names_of_pairs_and_sessions_cannot_act(text: str) -> None:
+    pairs = [
+        replace(pair, id=f"{text}{n}", session=f"{text}{n // 4}")
+        for n, pair in enumerate(failing(same(200), *range(0, 200, 5)))
+    ]
+    found = why(pairs, "errors")
+    screen, data = render_terminal(found, "r1"), indented(render_json(found, "r1"))
+    assert not re.search(
+        r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]", screen + data
+    )
+    assert len(json.loads(data)["worse"]) == 5
 
 
 @pytest.mark.parametrize(
