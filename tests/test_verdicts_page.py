@@ -15,7 +15,8 @@ def documented() -> list[str]:
 
 
 def in_the_code() -> set[str]:
-    sources = [ROOT / "reports" / name for name in ("validity.py", "fitness.py")]
+    files = ("validity", "fitness", "mirroring", "steadiness", "covered")
+    sources = [ROOT / "reports" / f"{name}.py" for name in files]
     return set(re.findall(r'code="([a-z_]+)"', "\n".join(one.read_text(encoding="utf-8") for one in sources)))
 
 

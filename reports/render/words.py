@@ -28,6 +28,8 @@ METRICS = {"ttft": "TTFT", "itl": "ITL", "e2e": "end to end"}
 _PLACES = {
     "scored": "scored",
     "not_final": "perhaps still in flight",
+    "in_future": "from the future",
+    "other_version": "of another version",
     "warm_up": "in the warm-up",
     "not_comparable": "not comparable",
     "client_left": "the client left",

@@ -3,12 +3,14 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from replay.exchange import Outcome
 from reports.judgement import Pair, Verdict
+from reports.stats import anytime, count_signs, counts_by_block
 from tests.reports.made import (
     MISSING,
     QUICK,
@@ -105,8 +107,8 @@ class TestLaws:
     def test_failures_one_after_another_only_ever_move_away_from_go(self, planted, failed):
         pairs = run(800, 11, **planted)
         rank = RANK[verdict(pairs).verdict]
-        for count in range(0, 60, 10):
-            worse = changed(pairs, lambda n, c=count: n % 13 == 0 and n // 13 < c, candidate=failed)
+        for count in range(0, 161, 20):
+            worse = changed(pairs, lambda n, c=count: n % 5 == 0 and n // 5 < c, candidate=failed)
             assert RANK[verdict(worse).verdict] <= rank
             rank = RANK[verdict(worse).verdict]
         assert rank == RANK[Verdict.ROLLBACK]
@@ -146,6 +148,35 @@ class TestLaws:
         found = verdict(changed(same(700), lambda n: n in (100, 200, 300, 400), candidate=MISSING))
         assert found.verdict is Verdict.HOLD
         assert "not with the 4 missing pairs counted as harm" in rule(found, "errors").reason
+
+    @laws
+    @given(
+        st.lists(st.tuples(st.sampled_from([-1, 0, 1]), st.floats(0.05, 1.0), st.integers(0, 5)), min_size=1)
+    )
+    def test_merging_blocks_equals_one_pass(self, drawn):
+        signs, weight, block = (np.array(one) for one in zip(*drawn, strict=True))
+        signs, block = signs.astype(np.int8), np.sort(block)
+        block = np.cumsum(np.diff(block, prepend=block[0]) > 0)
+        parts = counts_by_block(signs, block, int(block[-1]) + 1, weight)
+        whole = count_signs(signs, weight)
+        assert tuple(parts.sum(axis=0)) == pytest.approx(whole)
+        assert float(anytime(*parts.sum(axis=0), 0.01)) == pytest.approx(float(anytime(*whole, 0.01)))
+
+    @pytest.mark.parametrize("planted", [{}, {"errors": 0.02}, {"wrong": 0.06}, {"slow": 0.03}])
+    def test_swapping_the_arms_mirrors_every_interval_of_a_share(self, planted):
+        pairs = [replace(p, repeat=None) for p in run(800, 3, **planted)]
+        swapped = [replace(p, baseline=p.candidate, candidate=p.baseline) for p in pairs]
+        one, other = verdict(pairs, QUICK), verdict(swapped, QUICK)
+        for name in ("errors", "timeouts", "latency_median", "ttft_median"):
+            old, new = rule(one, name), rule(other, name)
+            ends = [None if end is None else -end for end in (new.high, new.low)]
+            assert [old.low, old.high] == pytest.approx(ends, abs=1e-6), name
+
+    @laws
+    @given(pair_lists(min_size=1))
+    def test_the_places_of_pairs_add_up(self, pairs):
+        ledger = dict(verdict(pairs, QUICK).ledger)
+        assert ledger.pop("dispatched") == len(pairs) == sum(ledger.values())
 
 
 class TestCalibration:
