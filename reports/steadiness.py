@@ -85,7 +85,9 @@ def _apart(pairs: Columns) -> NDArray[np.int64]:
     """The first request of each session, whose requests are not independent, among pairs of which both arms are known:
     neither a failure of the candidate nor a pair that is missing ever hides a drift."""
     known = np.flatnonzero(~pairs.baseline.missing & ~pairs.candidate.missing)
-    return known[np.sort(np.unique(pairs.session[known], return_index=True)[1])]
+    first = np.full(int(pairs.session.max(initial=-1)) + 1, -1)
+    first[pairs.session[known[::-1]]] = known[::-1]
+    return np.sort(first[first >= 0])
 
 
 def _halves(rows: NDArray[np.int64], at: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64], float] | None:

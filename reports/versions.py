@@ -58,17 +58,30 @@ def _models(columns: Columns) -> list[NDArray[np.int64]]:
 def _changes(columns: Columns, name: str, arm: Answers, group: NDArray[np.int64]) -> Iterator[Change]:
     rows = group[arm.version[group] >= 0]
     versions = arm.version[rows]
-    known = np.unique(versions)
-    if known.size < 2:
+    counts = np.bincount(versions) if versions.size else np.empty(0, np.int64)
+    if np.count_nonzero(counts) < 2:
         return
-    heard = _heard(columns.session[rows], versions)
-    for version in known:
+    every = np.arange(rows.size)
+    for version in np.flatnonzero(counts).tolist():
         of = np.flatnonzero(versions == version)
-        first, last, talks = int(of[0]), int(of[-1]), int((versions[heard] == version).sum())
-        if _chance(heard.size, int((heard < first).sum()), talks) < _LOG_CHANCE:
+        first, last = int(of[0]), int(of[-1])
+        came, went = _unlikely(every, versions, version, first, last)
+        if came or went:  # so it is by answers; is it by conversations?
+            heard = _heard(columns.session[rows], versions)
+            came, went = _unlikely(heard, versions, version, first, last)
+        if came:
             yield _change(columns, name, rows[first], _usual(versions[:first]), version)
-        if _chance(heard.size, int((heard > last).sum()), talks) < _LOG_CHANCE:
+        if went:
             yield _change(columns, name, rows[last + 1], version, _usual(versions[last + 1 :]))
+
+
+def _unlikely(
+    places: NDArray[np.int64], versions: NDArray[np.int32], version: int, first: int, last: int
+) -> tuple[bool, bool]:
+    """Whether chance hardly ever leaves so many of the answers at ``places`` before the version's first, and after its last."""
+    count = int((versions[places] == version).sum())
+    before, after = int((places < first).sum()), int((places > last).sum())
+    return _chance(places.size, before, count) < _LOG_CHANCE, _chance(places.size, after, count) < _LOG_CHANCE
 
 
 def _heard(session: NDArray[np.int64], versions: NDArray[np.int32]) -> NDArray[np.int64]:

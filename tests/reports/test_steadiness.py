@@ -11,8 +11,10 @@ from replay.exchange import Outcome
 from reports.columns import columns, of_arrays
 from reports.judge import judge_columns
 from reports.judgement import Verdict
+from reports.pairing import pair_up
 from reports.policy import Policy
 from reports.versions import last_change
+from tests.reports.builders import exchange
 from tests.reports.made import REHEARSAL, START, answer, changed, check, failure, run, same, verdict
 
 DAY = 86_400.0
@@ -94,6 +96,12 @@ class TestVersion:
         pairs = changed(same(3000), lambda n: True, candidate=self.serving("m 1"))
         pairs = changed(pairs, lambda n: n >= 2970, candidate=self.serving("m 2"), session="a")
         assert last_change(columns(pairs)) is None
+
+    def test_is_what_the_answer_states(self):
+        one = exchange(1)
+        again = replace(one.candidate, answer=replace(one.candidate.answer, fingerprint="vllm-0.32-tp1"))
+        assert pair_up(replace(one, candidate=again)).candidate.version == "m vllm-0.32-tp1"
+        assert pair_up(replace(one, candidate=replace(one.candidate, answer=None))).candidate.version is None
 
     def test_another_model_that_is_asked_for_is_no_change(self):
         pairs = changed(same(3000), lambda n: n < 1500, candidate=self.serving("a"), labels={"model": "a"})
