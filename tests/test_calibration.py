@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks import calibrate
 from benchmarks.calibration import replayed
-from benchmarks.calibration.families import AT_ONCE, FOUND, HOLD, NO_HARM, Family
+from benchmarks.calibration.families import AT_MARGIN, AT_ONCE, FOUND, HOLD, KEPT, NO_HARM, Family
 from benchmarks.calibration.generator import START, TIMEOUT_S, Harm, Traffic, made
 from benchmarks.calibration.rivals import RIVALS, Seen, high, kayenta
 from benchmarks.calibration.scoring import Answer, Score, answer, kept
@@ -158,6 +158,13 @@ def test_looks_that_are_passed_over_would_have_said_nothing() -> None:
         asked = history(table, POLICY, looks=looks, timeout_s=TIMEOUT_S)
         found = [(look.at, look.code) for look in asked if look.verdict is Verdict.ROLLBACK]
         assert first_rollback(table, looks) == (found[0] if found else None)
+
+
+def test_without_harm_go_comes_after_a_day_and_at_a_margin_not_at_all() -> None:
+    going, never = KEPT[0], AT_MARGIN[0]
+    hours = answer(going, calibrate.seed_of(going, 0))[0].hours
+    assert hours is not None and 24 < hours <= 26
+    assert answer(never, calibrate.seed_of(never, 0))[0].hours is None
 
 
 def test_scores_have_exact_intervals_and_keep_their_targets() -> None:

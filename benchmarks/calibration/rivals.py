@@ -21,8 +21,9 @@ MARGIN, MARGIN_S = 0.01, 0.05
 """The same promises as ours: errors by a point, latency by 50 ms; of the mean, and in one of them of the p99."""
 _FEWEST = 20
 _WINDOW_S, _BAD_WINDOWS = 300.0, 5
-_FRACTION, _TAIL = 0.25, 0.01
-"""Kayenta: what part of its estimate the interval's end must exceed, and its 98 % interval's tail."""
+_FRACTION, _CRITICAL = 0.25, float(norm.ppf(0.99))
+"""Kayenta: what part of its estimate the end of its 98 % interval must exceed, and where that interval ends."""
+_TWO_SIDED = float(norm.ppf(0.975))
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +88,7 @@ def repeated_z_test(seen: Seen, looks: Sequence[float]) -> float | None:
     upto = np.searchsorted(seen.at, looks, side="right")
     errors = seen.candidate.failed.astype(np.float64) - seen.baseline.failed
     seconds = seen.candidate.seconds - seen.baseline.seconds
-    bad = np.maximum(_z(errors, upto), _z(seconds, upto)) > norm.ppf(0.975)
+    bad = np.maximum(_z(errors, upto), _z(seconds, upto)) > _TWO_SIDED
     bad &= upto >= _FEWEST
     return looks[int(np.argmax(bad))] if bad.any() else None
 
@@ -118,11 +119,10 @@ def high(experiment: Floats, control: Floats) -> bool:
     experiment, control = (values[~np.isnan(values)] for values in (experiment, control))
     if not experiment.size or not control.size or np.array_equal(np.sort(experiment), np.sort(control)):
         return False
-    critical = float(norm.ppf(1 - _TAIL))
-    if _shifted(0.0, experiment, control, corrected=True) <= critical:
+    if _shifted(0.0, experiment, control, corrected=True) <= _CRITICAL:
         return False
     low = _root(
-        lambda shift: _shifted(shift, experiment, control, corrected=True) - critical, experiment, control
+        lambda shift: _shifted(shift, experiment, control, corrected=True) - _CRITICAL, experiment, control
     )
     estimate = _root(lambda shift: _shifted(shift, experiment, control, corrected=False), experiment, control)
     return low > _FRACTION * abs(estimate)
