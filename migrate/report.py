@@ -21,7 +21,7 @@ from reports.compare.judge_model import last_message
 from reports.compare.texts import Look, decide
 from reports.document import Document, RunFacts, build, iso
 from reports.judgement import Judgement, Pair
-from reports.pairing import decided, pair_up
+from reports.pairing import Prices, decided, pair_up
 from reports.policy import Extractor, Policy
 from reports.shown import Item, Shown, show, worst_first
 from reports.standing import judge_since
@@ -177,14 +177,21 @@ def compared(
     pairs: list[Pair] = []
     before: list[Look] = []
     prompts: list[str] = []
+    prices = _prices(run)
     for exchange in store.exchanges(run.id):
-        pairs.append(pair_up(exchange))
+        pairs.append(pair_up(exchange, prices=prices))
         before.append(_look(exchange, policy.compare))
         prompts.append(_prompt(exchange, before[-1]) if second else "")
     after = decide(before, embed, policy.disagreement.similarity)
     if second is not None:
         after = second(before, after, prompts)
     return [_item(pair, *look) for pair, look in zip(pairs, after, strict=True)]
+
+
+def _prices(run: Run) -> Prices:
+    """What the run's backends take for a token, where its configuration says so."""
+    arms = ((arm, (run.config.get(arm.value) or {}).get("price")) for arm in (Arm.BASELINE, Arm.CANDIDATE))
+    return {arm: (price["input"] / 1e6, price["output"] / 1e6) for arm, price in arms if price}
 
 
 def _look(exchange: Exchange, extractors: Sequence[Extractor]) -> Look:

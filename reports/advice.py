@@ -103,7 +103,7 @@ class Outlook:
     wider: str | None
     """The margin that could be decided; ``None``: none."""
     above: bool
-    """The whole interval is above the margin, but not without the worst ``trim`` blocks."""
+    """The whole interval is above the margin, but not over enough blocks, or without the worst ``trim``."""
     trim: int
     go: Missing
     rollback: Missing
@@ -116,7 +116,10 @@ class Outlook:
 def outlook(one: Outlook) -> str:
     """What is missing until the rule is decided, or what would make it decidable."""
     if one.above:
-        proven = f"above the margin of {one.margin}, but not yet proven without the worst {one.trim} blocks"
+        without = (
+            f" without the worst {one.trim} blocks" if one.trim else " over enough blocks of five minutes"
+        )
+        proven = f"above the margin of {one.margin}, but not yet proven{without}"
         return f"{proven}; {_more(one.rollback, 'ROLLBACK')}" if one.rollback.soon else proven
     for missing, verdict in ((one.go, "GO"), (one.rollback, "ROLLBACK")):
         if missing.soon:

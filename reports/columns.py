@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -44,10 +45,22 @@ class Answers:
     ttft: Floats
     cached: Floats
     """Share of the prompt's tokens that came out of the server's prefix cache; NaN where it does not say."""
+    itl: Floats
+    """The p95 of an answer's gaps between content chunks: how long its reader had to wait at worst."""
+    cost: Floats
+    """US dollars; NaN without a price or without token counts."""
     characters: Floats
     tokens: Floats
+    version: NDArray[np.int32]
+    """Index into ``Columns.versions``; -1 where it is not known."""
     traits: NDArray[np.int8]
     """A column for each of ``Columns.traits``: 1 yes, 0 no, -1 not known."""
+
+    @property
+    def tpot(self) -> Floats:
+        """Seconds per output token after the first: (e2e - TTFT) / (tokens - 1); NaN where one of them is not known."""
+        more = np.where(self.tokens > 1, self.tokens - 1, np.nan)
+        return (self.e2e - self.ttft) / more
 
     @property
     def failed(self) -> Flags:
@@ -89,6 +102,8 @@ class Columns:
     differs_by: NDArray[np.int32]
     """The labels of the difference, a bit each (see ``reports.labels``); 0 without one."""
     repeat_differs_by: NDArray[np.int32]
+    versions: tuple[str, ...]
+    """What servers said of themselves, in order of name."""
     traits: tuple[str, ...]
     """Names of the columns of each arm's ``traits``."""
     slices: NDArray[np.int32]
@@ -105,14 +120,16 @@ class Columns:
             if where.all():
                 return self
             where = np.flatnonzero(where)
+        if where.size and (np.diff(where) == 1).all():  # a stretch of time needs no copy
+            return Columns(**_cut(self, slice(int(where[0]), int(where[-1]) + 1)))
         return Columns(**_cut(self, where))
 
 
-def _cut(table: Columns | Answers, where: NDArray[Any]) -> dict[str, Any]:
+def _cut(table: Columns | Answers, where: NDArray[Any] | slice) -> dict[str, Any]:
     return {field.name: _part(getattr(table, field.name), where) for field in fields(table)}
 
 
-def _part(part: Any, where: NDArray[Any]) -> Any:
+def _part(part: Any, where: NDArray[Any] | slice) -> Any:
     if isinstance(part, tuple):
         return part
     return Answers(**_cut(part, where)) if isinstance(part, Answers) else part[where]
@@ -127,13 +144,14 @@ def columns(pairs: Sequence[Pair]) -> Columns:
     repeats = [pair.repeat or _NONE for pair in pairs]
     baselines, candidates = [pair.baseline for pair in pairs], [pair.candidate for pair in pairs]
     languages = _languages(baselines, candidates)
+    versions = _versions(baselines, candidates, repeats)
     dimensions, slices = _slices(pairs)
     return Columns(
         position=np.arange(len(pairs)),
         at=_numbers([pair.at for pair in pairs], "at", pairs),
-        baseline=_answers(baselines, languages, "baseline", pairs),
-        candidate=_answers(candidates, languages, "candidate", pairs),
-        repeat=_answers(repeats, languages, "baseline repeat", pairs),
+        baseline=_answers(baselines, languages, versions, "baseline", pairs),
+        candidate=_answers(candidates, languages, versions, "candidate", pairs),
+        repeat=_answers(repeats, languages, versions, "baseline repeat", pairs),
         repeated=_flags([not repeat.outcome.missing for repeat in repeats]),
         session=_sessions(pairs),
         streamed=_flags([pair.streamed for pair in pairs]),
@@ -142,13 +160,104 @@ def columns(pairs: Sequence[Pair]) -> Columns:
         repeat_differs=_known([pair.repeat_differs for pair in pairs]),
         differs_by=_bits([pair.differs_by for pair in pairs]),
         repeat_differs_by=_bits([pair.repeat_differs_by for pair in pairs]),
+        versions=tuple(versions),
         traits=(*RATES, *(f"{LANGUAGE}{name}" for name in languages)),
         slices=slices,
         dimensions=dimensions,
     )
 
 
-def _answers(arm: list[Measured], languages: tuple[str, ...], name: str, pairs: Sequence[Pair]) -> Answers:
+def of_arrays(
+    at: Floats,
+    *,
+    baseline: Mapping[str, NDArray[Any]],
+    candidate: Mapping[str, NDArray[Any]],
+    repeat: Mapping[str, NDArray[Any]] | None = None,
+    differs: NDArray[np.int8] | None = None,
+    repeat_differs: NDArray[np.int8] | None = None,
+    session: NDArray[np.int64] | None = None,
+    labels: Mapping[str, Sequence[str | None]] | None = None,
+) -> Columns:
+    """The columns of measured pairs that are arrays already, all as long as ``at`` (epoch seconds, in any order).
+
+    An arm has ``outcome`` (indices into ``tuple(Outcome)``) and may have ``e2e_s``, ``ttft_s`` and ``output_tokens``, NaN
+    where they did not happen. ``differs``: 1 yes, 0 no, -1 not scored. ``session``: a number per session, negative for a
+    pair of its own. A pair with a TTFT was streamed. Raises ValueError for a time that is NaN, and for infinite or negative
+    numbers.
+    """
+    size = len(at)
+    order = np.argsort(at, kind="stable")
+    old, new = _arm(baseline, "baseline", order), _arm(candidate, "candidate", order)
+    again = _arm(repeat or {}, "baseline repeat", order)
+    coded = [(name, *_coded(list(values))) for name, values in sorted((labels or {}).items())]
+    return Columns(
+        position=np.arange(size),
+        at=_checked(np.asarray(at, dtype=np.float64), "at", unknown=False)[order],
+        baseline=old,
+        candidate=new,
+        repeat=again,
+        repeated=~again.missing,
+        session=np.full(size, -1) if session is None else np.asarray(session, dtype=np.int64)[order],
+        streamed=np.isfinite(old.ttft) | np.isfinite(new.ttft),
+        comparable=np.ones(size, dtype=np.bool_),
+        differs=_scored(differs, order),
+        repeat_differs=_scored(repeat_differs, order),
+        differs_by=np.zeros(size, dtype=np.int32),
+        repeat_differs_by=np.zeros(size, dtype=np.int32),
+        versions=(),
+        traits=RATES,
+        slices=np.stack([places[order] for *_, places in coded], axis=1).astype(np.int32)
+        if coded
+        else np.empty((size, 0), dtype=np.int32),
+        dimensions=tuple((name, values) for name, values, _ in coded),
+    )
+
+
+def _arm(arm: Mapping[str, NDArray[Any]], name: str, order: NDArray[np.int64]) -> Answers:
+    size = len(order)
+    never = np.full(size, np.nan)
+
+    def numbers(key: str) -> Floats:
+        return _checked(np.asarray(arm.get(key, never), dtype=np.float64), f"{name}.{key}")[order]
+
+    outcome = np.asarray(arm.get("outcome", np.full(size, _CODE[Outcome.NOT_SENT])), dtype=np.int8)
+    no = np.zeros(size, dtype=np.bool_)
+    return Answers(
+        outcome=outcome[order],
+        withheld=no,
+        retried=no,
+        e2e=numbers("e2e_s"),
+        ttft=numbers("ttft_s"),
+        cached=never,
+        itl=never,
+        cost=never,
+        characters=never,
+        tokens=numbers("output_tokens"),
+        version=np.full(size, -1, dtype=np.int32),
+        traits=np.full((size, len(RATES)), -1, dtype=np.int8),
+    )
+
+
+def _checked(values: Floats, what: str, *, unknown: bool = True) -> Floats:
+    bad = np.isinf(values) | (values < 0) | (np.isnan(values) & (not unknown))
+    if bad.any():
+        raise ValueError(f"{what} is {values[int(np.argmax(bad))]!r}; it must be finite and not negative")
+    return values
+
+
+def _scored(values: NDArray[np.int8] | None, order: NDArray[np.int64]) -> NDArray[np.int8]:
+    if values is None:
+        return np.full(len(order), -1, dtype=np.int8)
+    return np.asarray(values, dtype=np.int8)[order]
+
+
+def _answers(
+    arm: list[Measured],
+    languages: tuple[str, ...],
+    versions: Mapping[str, int],
+    name: str,
+    pairs: Sequence[Pair],
+) -> Answers:
     return Answers(
         outcome=np.array([_CODE[one.outcome] for one in arm], dtype=np.int8),
         withheld=_flags([one.outcome.missing and one.reason == BREAKER for one in arm]),
@@ -156,12 +265,31 @@ def _answers(arm: list[Measured], languages: tuple[str, ...], name: str, pairs: 
         e2e=_numbers([one.e2e_s for one in arm], f"{name}.e2e_s", pairs),
         ttft=_numbers([one.ttft_s for one in arm], f"{name}.ttft_s", pairs),
         cached=_numbers([one.cached for one in arm], f"{name}.cached", pairs),
+        itl=_numbers([_worst_wait(one.itl_s) for one in arm], f"{name}.itl_s", pairs),
+        cost=_numbers([one.cost_usd for one in arm], f"{name}.cost_usd", pairs),
         characters=_numbers(
             [one.traits.characters if one.traits else None for one in arm], f"{name}.characters", pairs
         ),
         tokens=_numbers([one.output_tokens for one in arm], f"{name}.output_tokens", pairs),
+        version=np.array(
+            [-1 if one.version is None else versions[one.version] for one in arm], dtype=np.int32
+        ),
         traits=_traits([one.traits for one in arm], languages),
     )
+
+
+def _versions(*arms: list[Measured]) -> dict[str, int]:
+    """The number of each version."""
+    known = {one.version for arm in arms for one in arm if one.version is not None}
+    return {name: number for number, name in enumerate(sorted(known))}
+
+
+def _worst_wait(gaps: tuple[float, ...]) -> float | None:
+    """The p95; a gap that is none itself, so that it is refused."""
+    if not gaps or not math.isfinite(sum(gaps)):
+        return sum(gaps) if gaps else None
+    ordered = sorted(gaps)
+    return ordered[0] if ordered[0] < 0 else ordered[math.ceil(0.95 * len(gaps)) - 1]
 
 
 def _traits(arm: list[Traits | None], languages: tuple[str, ...]) -> NDArray[np.int8]:

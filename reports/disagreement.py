@@ -94,7 +94,8 @@ def read_disagreement(columns: Columns, frame: Frame) -> Reading | Unread:
 
 
 def _shown(every: Reading) -> str:
-    return f"the candidate differs in {every.candidate or 0:.1%}, which is {every.low:+.1%} to {every.high:+.1%} more"
+    low, high = every.bounds()
+    return f"the candidate differs in {every.candidate or 0:.1%}, which is {low:+.1%} to {high:+.1%} more"
 
 
 def _upto(level: int) -> int:
@@ -108,5 +109,5 @@ def _reading(found: Repeated, level: int, frame: Frame) -> Reading:
         ranks(found.candidate) <= level,
         missing=found.missing,
         margin=frame.policy.disagreement.margin,
-        alpha=frame.policy.alpha,
+        frame=frame,
     )

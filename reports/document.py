@@ -20,6 +20,7 @@ from reports.judgement import Check, Judgement, Pair, RuleResult, Verdict
 from reports.metrics import Distribution, distributions
 from reports.shown import Item, Shown
 from reports.slicing import NOT_SAMPLED, UNSET
+from reports.validity import CAVEATS
 from reports.whole import causes_of_run
 
 __all__ = [
@@ -219,7 +220,13 @@ def build(
         verdict=judgement.verdict,
         code=judgement.code,
         reason=judgement.reason,
-        advice=advice(judgement.verdict, judgement.code, kind=run.kind, ended=run.ended_at is not None),
+        advice=advice(
+            judgement.verdict,
+            judgement.code,
+            kind=run.kind,
+            ended=run.ended_at is not None,
+            hours=_hours_until_go(judgement),
+        ),
         rehearsal=bool(run.policy.get("rehearsal")),
         judged_at=iso(run.judged_at),
         valid_until=iso(run.judged_at + run.valid_for),
@@ -242,10 +249,19 @@ def build(
         quality=judgement.quality,
         slices=judgement.slices,
         worst=tuple(shown),
-        notes=(*run.notes, *_sampled(pairs)),
+        notes=(*run.notes, *_sampled(pairs), *_caveats(judgement)),
         policy=run.policy,
         traffic=traffic,
     )
+
+
+def _hours_until_go(judgement: Judgement) -> float | None:
+    """Of the required rule that takes longest; ``None`` where one does not say."""
+    hours = [
+        rule.forecast_hours for rule in judgement.rules if rule.required and rule.verdict is Verdict.HOLD
+    ]
+    known = [one for one in hours if one is not None]
+    return max(known) if known and len(known) == len(hours) else None
 
 
 def iso(at: float) -> str:
@@ -313,6 +329,13 @@ def _sampled(pairs: Sequence[Pair]) -> tuple[str, ...]:
         "answers are drawn by chance, and without baseline repeats nobody knows how much that alone makes them differ"
     )
     return (note,)
+
+
+def _caveats(judgement: Judgement) -> tuple[str, ...]:
+    """What a reader of GO has to know although no check failed."""
+    if judgement.verdict is not Verdict.GO:
+        return ()
+    return tuple(check.message for check in judgement.checks if check.code in CAVEATS)
 
 
 def _retried(pairs: Sequence[Pair]) -> dict[str, int]:

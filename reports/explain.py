@@ -123,7 +123,11 @@ def explain(
     )
     ledger = sort_out(columns(ordered), policy, now=now, final=final, timeout_s=timeout_s)
     evidence, frame = ledger.evidence, frame_of(ledger, policy)
-    measure = scale(policy, span_s=float(evidence.at[-1] - evidence.at[0]) if len(evidence) else 0.0)
+    measure = scale(
+        policy,
+        span_s=float(evidence.at[-1] - evidence.at[0]) if len(evidence) else 0.0,
+        rules=sum(one.required for one in judgement.rules),
+    )
     waits = policy.analysis == "fixed" and not final
     mute = waits or (name in LATENCY_RULES and unfit(evidence, counters or {}) is not None)
     read = None if mute else rule.read(evidence, frame)
@@ -134,7 +138,7 @@ def explain(
     return replace(
         _silent(rule, result, measure, since),
         growth=tuple(_growth(rule, evidence, frame, measure, looks)),
-        untrimmed=_finite(evidence_above(read, replace(measure, trim=0))),
+        untrimmed=_finite(evidence_above(read, replace(measure, trim=0, most=math.inf))),
         trimmed=tuple(_trimmed(read, measure)),
         worse=worse,
         better=better,

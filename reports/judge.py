@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
 
 from reports.advice import LATENCY_RULES
+from reports.advisory import Slices
 from reports.columns import Columns, columns
 from reports.fitness import unfit
 from reports.judgement import Check, Judgement, Pair, RuleResult, Verdict
@@ -13,17 +17,20 @@ from reports.ledger import Ledger, sort_out
 from reports.noise import as_candidate, floor, labels
 from reports.policy import Policy
 from reports.quality import quality
-from reports.reading import Frame, Reading, Unread, e2e, ttft, window, yardstick
+from reports.reading import Frame, Reading, Unread, e2e, itl, tpot, ttft, window, yardstick
 from reports.rules import RULES
+from reports.safety import halt
 from reports.slices import slices
-from reports.validity import Facts, checks, halt
-from reports.weighing import Scale, harmful, scale, weigh
+from reports.validity import Facts, checks
+from reports.weighing import Scale, harmful, scale, test_of, weigh
 
 TITLES = {rule.name: rule.title for rule in RULES}
-METHOD = (
-    "anytime-valid: signed-count e-processes; GO needs evidence {go:.0f} to 1 below every required margin, ROLLBACK "
-    "{rollback:.0f} to 1 above one, without the worst {trim} blocks"
-)
+METHODS = {
+    "anytime": "anytime-valid: signed-count e-processes; GO needs evidence {go:.0f} to 1 below every required margin, "
+    "ROLLBACK {rollback:.0f} to 1 above one{blocks}",
+    "fixed": "fixed sample: exact tests of signed counts, once, at the end; GO needs p at most 1/{go:.0f} against harm at "
+    "every required margin, ROLLBACK 1/{rollback:.0f} against harm within one{blocks}",
+}
 
 
 def judge(
@@ -52,12 +59,19 @@ def judge_columns(
     counters: Mapping[str, int] | None = None,
     final: bool = False,
     timeout_s: float = 600.0,
+    verdict_only: bool = False,
 ) -> Judgement:
-    """``judge`` on columns."""
+    """``judge`` on columns; ``verdict_only`` leaves out what only a reader wants: labels, quality and slices."""
+    table = replace(table, position=np.arange(len(table)))
     ledger = sort_out(table, policy, now=now, final=final, timeout_s=timeout_s)
-    evidence, frame = ledger.evidence, _frame(ledger, policy)
-    measure = scale(policy, pairs=len(evidence), span_s=_span(evidence))
-    readings = _readings(evidence, frame, unfit(evidence, counters or {}))
+    evidence, frame = ledger.evidence, frame_of(ledger, policy)
+    ppm = (counters or {}).get("mirror_ppm")
+    waits = policy.analysis == "fixed" and not final
+    readings = _readings(
+        evidence, frame, _UNFINISHED if waits else unfit(evidence, counters or {}), every=waits
+    )
+    stakes = sum(rule.promise(policy).required and _applies(readings[rule.name]) for rule in RULES)
+    measure = scale(policy, span_s=_span(evidence), mirrored=ppm / 1e6 if ppm else None, rules=stakes)
     repeats = as_candidate(evidence)
     floors = {rule.name: floor(rule, repeats, frame) for rule in RULES}
     biased = tuple(name for name, noise in floors.items() if harmful(noise, measure))
@@ -68,13 +82,14 @@ def judge_columns(
             measure,
             required=rule.promise(policy).required,
             noise=floors[rule.name],
+            brief=verdict_only,
         )
         for rule in RULES
     )
     found = checks(
         Facts(policy=policy, ledger=ledger, readings=readings, biased=biased, counters=counters or {})
     )
-    stop = halt(table, policy, counted=~ledger.places["warm_up"])
+    stop = halt(table, counted=~ledger.places["warm_up"])
     verdict, code, reason = _conclude(rules, found, stop)
     return Judgement(
         verdict=verdict,
@@ -87,33 +102,47 @@ def judge_columns(
         ),
         ledger=ledger.counts,
         span_s=_span(table),
-        labels=labels(evidence, policy, measure),
-        quality=quality(evidence, measure),
-        slices=slices(evidence, readings, measure),
-        method=_method(measure),
+        labels=() if verdict_only else labels(evidence, policy, measure),
+        quality=() if verdict_only else quality(evidence, measure),
+        slices=Slices() if verdict_only else slices(evidence, readings, measure),
+        method=_method(policy, measure),
     )
 
 
-def _readings(evidence: Columns, frame: Frame, unfit: str | None) -> dict[str, Reading | Unread]:
-    """Each rule's reading; latencies that are no evidence are read by none, so that they cannot speak for a ROLLBACK either."""
+def _applies(read: Reading | Unread) -> bool:
+    return isinstance(read, Reading) or read.applicable
+
+
+_UNFINISHED = "a fixed-sample analysis speaks once, when the run has ended"
+
+
+def _readings(
+    evidence: Columns, frame: Frame, unfit: str | None, *, every: bool
+) -> dict[str, Reading | Unread]:
+    """Each rule's reading. What is no evidence (latencies, or ``every`` rule) is not read, so that it cannot speak for a
+    ROLLBACK either."""
     read = {rule.name: rule.read(evidence, frame) for rule in RULES}
     if unfit is None:
         return read
     return {
         name: Unread(reason=f"not judged: {unfit}", margin=one.margin)
-        if name in LATENCY_RULES and not (isinstance(one, Unread) and not one.applicable)
+        if (every or name in LATENCY_RULES) and _applies(one)
         else one
         for name, one in read.items()
     }
 
 
-def _frame(ledger: Ledger, policy: Policy) -> Frame:
+def frame_of(ledger: Ledger, policy: Policy) -> Frame:
+    """What rules may know of a run besides the pairs that count."""
     table, final, size = ledger.columns, ~ledger.places["not_final"], window(policy)
     return Frame(
         policy=policy,
+        test=test_of(policy),
         streamed=bool(table.streamed.any()),
-        e2e=yardstick(table, final, size, e2e),
-        ttft=yardstick(table, final & table.streamed, size, ttft),
+        tails={
+            one: yardstick(table, final & (table.streamed | (one is e2e)), size, one)
+            for one in (e2e, ttft, tpot, itl)
+        },
     )
 
 
@@ -161,6 +190,9 @@ def _span(table: Columns) -> float:
     return float(table.at[-1] - table.at[0]) if len(table) else 0.0
 
 
-def _method(scale: Scale) -> str:
+def _method(policy: Policy, scale: Scale) -> str:
     go, rollback = math.exp(scale.needed_go), math.exp(scale.needed_rollback)
-    return METHOD.format(go=go, rollback=rollback, trim=scale.trim)
+    blocks = f", without the worst {scale.trim} blocks of five minutes" if scale.trim else ""
+    if math.isfinite(scale.most) and policy.analysis == "anytime":
+        blocks += f", to which no five minutes add more than a factor of {math.exp(scale.most):.1f}"
+    return METHODS[policy.analysis].format(go=go, rollback=rollback, blocks=blocks)

@@ -73,8 +73,12 @@ class Measured:
     """Gaps between successive content chunks."""
     output_tokens: int | None = None
     prompt_tokens: int | None = None
+    cost_usd: float | None = None
+    """What its tokens cost; ``None`` without a price or without token counts."""
     cached: float | None = None
     """Share of the prompt's tokens that the server took from its prefix cache, 0 to 1; ``None`` when it did not say."""
+    version: str | None = None
+    """Which model and deployment answered, as the answer states it; ``None`` when it states neither."""
     attempts: int = 1
     reason: str = ""
     """Why it was not sent, dropped or failed; ``breaker_open`` counts towards an outage of the candidate."""
@@ -124,7 +128,11 @@ class RuleResult:
     """``share`` or ``s``."""
     pairs: int
     reason: str
+    effective_pairs: float | None = None
+    """What the pairs are worth when the requests of one session count together as one."""
     required: bool = True
+    applies: bool = True
+    """False where the run holds nothing that the rule could be about."""
     baseline: float | None = None
     candidate: float | None = None
     noise: float | None = None

@@ -16,7 +16,8 @@ import numpy as np
 from replay.exchange import Outcome
 from reports.columns import Answers, Columns
 from reports.policy import LatencyRule, Policy
-from reports.reading import Frame, Latency, Reading, Unread, e2e, mean, signs_of, untied, window
+from reports.reading import Frame, Latency, Reading, Unread, e2e, mean, signs_of, ttft, untied, window
+from reports.sessions import weights
 from reports.stats import Flags, Floats, count_signs, exceedance_bound, median_interval, share_interval
 
 
@@ -26,28 +27,35 @@ def slow_share(columns: Columns, frame: Frame) -> Reading | Unread:
     Towards ROLLBACK only where the baseline was not as slow itself: a load that outruns the yardstick slows both arms.
     """
     limit, alpha = frame.policy.slow_share.limit, frame.policy.alpha
-    threshold = frame.e2e.p99[columns.position]
+    threshold = frame.tails[e2e].p99[columns.position]
     ready = np.isfinite(threshold) & ~columns.baseline.failed
     if not ready.any():
         return _no_yardstick(frame, limit)
     columns, threshold = columns.take(ready), threshold[ready]
     base, candidate, known = _latencies(columns, e2e)
     slow, kept = candidate > threshold, known & _has_latency(columns.candidate)
-    signs, cautious = (slow & (base <= threshold))[kept].astype(np.int8), slow[known].astype(np.int8)
+    signs, weight = (slow & (base <= threshold))[kept].astype(np.int8), weights(columns.session[kept])
+    cautious = count_signs(slow[known].astype(np.int8), weights(columns.session[known]))
+
+    def bounds() -> tuple[float, float]:
+        low = share_interval(*count_signs(signs, weight), alpha, frame.test)[0]
+        return max(0.0, low), share_interval(*cautious, alpha, frame.test)[1]
+
     return Reading(
         at=columns.at[kept],
         position=columns.position[kept],
         signs=signs,
+        weight=weight,
         cautious=cautious,
+        pairs=int(known.sum()),
         delivered=int((known & columns.candidate.answered).sum()),
         missing=int((~known).sum()),
         bar=limit,
         margin=limit,
-        estimate=mean(slow[kept]),
-        low=max(0.0, share_interval(*count_signs(signs), alpha)[0]),
-        high=share_interval(*count_signs(cautious), alpha)[1],
-        baseline=mean((base > threshold)[kept]),
-        candidate=mean(slow[kept]),
+        estimate=mean(slow[kept], weight),
+        bounds=bounds,
+        baseline=mean((base > threshold)[kept], weight),
+        candidate=mean(slow[kept], weight),
     )
 
 
@@ -71,27 +79,35 @@ def _no_yardstick(frame: Frame, margin: float) -> Unread:
     return Unread(reason=reason, margin=margin)
 
 
-def _not_streamed(margin: float) -> Unread:
-    reason = "does not apply: no request of the run was streamed"
-    return Unread(reason=reason, applicable=False, margin=margin)
+def _applies(columns: Columns, latency: Latency, frame: Frame) -> Flags | str:
+    """The pairs that have such a latency, or why none has. An end-to-end latency belongs to every answer, a TTFT to every
+    stream; the rhythm of a stream only to answers that came in pieces, or whose tokens were counted."""
+    if latency is e2e:
+        return np.ones(len(columns), dtype=np.bool_)
+    if not frame.streamed:
+        return "does not apply: no request of the run was streamed"
+    if latency is ttft:
+        return columns.streamed
+    told = [~arm.answered | ~np.isnan(latency(arm)) for arm in (columns.baseline, columns.candidate)]
+    either = columns.baseline.answered | columns.candidate.answered
+    having: Flags = columns.streamed & told[0] & told[1] & either
+    return having if having.any() else "does not apply: no stream came in pieces with its tokens counted"
 
 
 def median(
-    latency: Latency, promise: Callable[[Policy], LatencyRule], *, streamed: bool
+    latency: Latency, promise: Callable[[Policy], LatencyRule]
 ) -> Callable[[Columns, Frame], Reading | Unread]:
     """Reads paired differences: sign of (candidate - baseline - margin). Both failed: no difference."""
 
     def read(columns: Columns, frame: Frame) -> Reading | Unread:
-        rule = promise(frame.policy)
-        if streamed and not frame.streamed:
-            return _not_streamed(rule.margin)
-        columns = columns.take(columns.streamed) if streamed else columns
+        rule, having = promise(frame.policy), _applies(columns, latency, frame)
+        if isinstance(having, str):
+            return Unread(reason=having, applicable=False, margin=rule.margin)
+        columns = columns.take(having)
         base, candidate, known = _latencies(columns, latency)
         kept = known & ~(np.isinf(base) & np.isinf(candidate))
         missing = int((~known).sum())
-        return _differences(
-            columns.take(kept), base[kept], candidate[kept], missing, rule, frame.policy.alpha
-        )
+        return _differences(columns.take(kept), base[kept], candidate[kept], missing, rule, frame)
 
     return read
 
@@ -102,36 +118,40 @@ def _differences(
     candidate: Floats,
     missing: int,
     rule: LatencyRule,
-    alpha: float,
+    frame: Frame,
 ) -> Reading:
     """With ``or`` each difference has its own margin; all are shown on the scale of the median baseline's."""
-    relative = rule.relative or 0.0
-    typical = _middle(base)
+    relative, weight = rule.relative or 0.0, weights(columns.session)
+    typical = _middle(base, weight)
     margin = rule.margin if typical is None else max(rule.margin, relative * typical)
     excess = candidate - base - np.maximum(rule.margin, relative * np.where(np.isinf(base), 0.0, base))
     signs, shown = np.sign(excess).astype(np.int8), excess + margin
-    low, high = median_interval(shown, alpha)
     return Reading(
         at=columns.at,
         position=columns.position,
         signs=signs,
-        cautious=signs,
+        weight=weight,
+        cautious=count_signs(signs, weight),
+        pairs=signs.size,
         delivered=int(columns.candidate.answered.sum()),
         missing=missing,
         bar=0.0,
         margin=margin,
-        estimate=_middle(shown),
-        low=low,
-        high=high,
+        estimate=_middle(shown, weight),
+        bounds=lambda: median_interval(shown, frame.policy.alpha, weight, frame.test),
         baseline=typical,
-        candidate=_middle(candidate),
+        candidate=_middle(candidate, weight),
     )
 
 
-def _middle(values: Floats) -> float | None:
+def _middle(values: Floats, weight: Floats) -> float | None:
     """The median; ``None`` when it is infinite or there is none."""
     if not values.size:
         return None
+    if weight.min() < 1:
+        order = np.argsort(values, kind="stable")
+        upto = np.cumsum(weight[order])
+        return _finite(float(values[order][np.searchsorted(upto, upto[-1] / 2)]))
     ranks = [(values.size - 1) // 2, values.size // 2]
     low, high = np.partition(values, ranks)[ranks]
     return float(low + high) / 2 if math.isfinite(low) and math.isfinite(high) else None
@@ -142,7 +162,7 @@ def _finite(value: float) -> float | None:
 
 
 def p95(
-    latency: Latency, promise: Callable[[Policy], LatencyRule], *, streamed: bool
+    latency: Latency, promise: Callable[[Policy], LatencyRule]
 ) -> Callable[[Columns, Frame], Reading | Unread]:
     """Reads the tail: sign = 1{candidate > threshold + margin} - 1{baseline > threshold}.
 
@@ -151,18 +171,18 @@ def p95(
     """
 
     def read(columns: Columns, frame: Frame) -> Reading | Unread:
-        rule = promise(frame.policy)
-        if streamed and not frame.streamed:
-            return _not_streamed(rule.margin)
-        threshold = (frame.ttft if streamed else frame.e2e).p95[columns.position]
-        ready = np.isfinite(threshold) & (columns.streamed | (not streamed))
+        rule, having = promise(frame.policy), _applies(columns, latency, frame)
+        if isinstance(having, str):
+            return Unread(reason=having, applicable=False, margin=rule.margin)
+        threshold = frame.tails[latency].p95[columns.position]
+        ready = np.isfinite(threshold) & having
         if not ready.any():
             return _no_yardstick(frame, rule.margin)
         columns = columns.take(ready)
         base, candidate, known = _latencies(columns, latency)
         kept = known & _has_latency(columns.baseline) & _has_latency(columns.candidate)
         tail = _Tail.of(threshold[ready], untied(base, columns.position), candidate, rule)
-        return _exceedances(columns, known, kept, tail, frame.policy.alpha)
+        return _exceedances(columns, known, kept, tail, frame)
 
     return read
 
@@ -186,28 +206,41 @@ class _Tail:
         )
 
 
-def _exceedances(columns: Columns, known: Flags, kept: Flags, tail: _Tail, alpha: float) -> Reading:
-    signs = signs_of(tail.excess > tail.margin, tail.base_slow)
+def _exceedances(columns: Columns, known: Flags, kept: Flags, tail: _Tail, frame: Frame) -> Reading:
+    signs, alpha = signs_of(tail.excess > tail.margin, tail.base_slow), frame.policy.alpha
     excess, base_slow = tail.excess[kept], tail.base_slow[kept]
-    shift = _equal_shift(excess, base_slow)
+    weight, cautious = weights(columns.session[kept]), weights(columns.session[known])
+    shift = _equal_shift(excess, base_slow, weight)
+
+    def bound(of: Flags, heavy: Floats, *, upper: bool) -> float:
+        return exceedance_bound(
+            tail.excess[of], tail.base_slow[of], alpha, upper=upper, weight=heavy, test=frame.test
+        )
+
     return Reading(
         at=columns.at[kept],
         position=columns.position[kept],
         signs=signs[kept],
-        cautious=signs[known],
+        weight=weight,
+        cautious=count_signs(signs[known], cautious),
+        pairs=int(known.sum()),
         delivered=int((known & columns.candidate.answered).sum()),
         missing=int((~known).sum()),
         bar=0.0,
         margin=tail.margin,
         estimate=shift,
-        low=exceedance_bound(excess, base_slow, alpha, upper=False),
-        high=exceedance_bound(tail.excess[known], tail.base_slow[known], alpha, upper=True),
+        bounds=lambda: (bound(kept, weight, upper=False), bound(known, cautious, upper=True)),
         baseline=tail.threshold,
         candidate=None if shift is None else tail.threshold + shift,
     )
 
 
-def _equal_shift(excess: Floats, base_slow: Flags) -> float | None:
+def _equal_shift(excess: Floats, base_slow: Flags, weight: Floats) -> float | None:
     """The shift at which the candidate exceeds the threshold as often as the baseline; ``None`` if it cannot be said."""
+    if weight.size and weight.min() < 1:
+        order = np.argsort(-excess, kind="stable")
+        beyond = np.cumsum(weight[order])
+        place = int(np.searchsorted(beyond, weight[base_slow].sum() + 1e-9, side="right"))
+        return _finite(float(excess[order][place])) if place < excess.size and base_slow.any() else None
     rank = excess.size - 1 - int(base_slow.sum())
     return _finite(float(np.partition(excess, rank)[rank])) if 0 <= rank < excess.size - 1 else None

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from replay.exchange import Outcome
 from reports.columns import Columns
 from reports.policy import Policy
+from reports.sessions import units
 from reports.stats import Flags
+from reports.versions import Change, last_change
+
+_SKEW_S = 60.0
+"""By how much two clocks of one service may differ."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,7 +25,11 @@ class Ledger:
     places: dict[str, Flags]
     """Disjoint masks that cover everything."""
     evidence: Columns
-    """The pairs that rules read: scored ones, and those that are missing for no fault of the client."""
+    """The pairs that rules read: scored ones, and those that are missing for no fault of the client. Their ``session`` is
+    the unit in which they count (see ``sessions``)."""
+
+    change: Change | None
+    """The last change of a server's version; what came before it has the place ``other_version``."""
 
     def count(self, *places: str) -> int:
         """How many pairs are in ``places``."""
@@ -46,17 +55,23 @@ EVIDENCE = ("scored", *MISSING)
 def sort_out(columns: Columns, policy: Policy, *, now: float, final: bool, timeout_s: float) -> Ledger:
     """The place of each pair, in this order of precedence.
 
-    ``not_final``: dispatched less than ``timeout_s`` before ``now`` while the run goes on (``final`` is false). Counting
-    those that are complete already would leave out exactly the slow ones. ``warm_up``: within ``policy.warmup`` of the
-    first request that reached the candidate. ``not_comparable``: the copy was never meant to be sent. ``client_left``: the
-    production client gave up on the baseline. Then what is missing by our own doing, and ``scored``: both arms known.
+    ``in_future``: dispatched more than a minute after ``now``. ``not_final``: dispatched less than ``timeout_s`` before
+    ``now`` while the run goes on (``final`` is false). Counting those that are complete already would leave out exactly the
+    slow ones. ``other_version``: from before the last change of either server. ``warm_up``: within ``policy.warmup`` of the
+    first request that reached the candidate since. ``not_comparable``: the copy was never meant to be sent.
+    ``client_left``: the production client gave up on the baseline. Then what is missing by our own doing, and ``scored``:
+    both arms known.
     """
     base, candidate = columns.baseline, columns.candidate
     missing = base.missing | candidate.missing
     everything = np.ones(len(columns), dtype=np.bool_)
+    change = last_change(columns)
+    before = columns.at < (change.at if change else -np.inf)
     claims = {
+        "in_future": columns.at > now + _SKEW_S,
         "not_final": everything & (not final) & (columns.at > now - timeout_s),
-        "warm_up": _warming_up(columns, policy.warmup),
+        "other_version": before,
+        "warm_up": _warming_up(columns, policy.warmup, before),
         "not_comparable": ~columns.comparable & candidate.missing,
         "client_left": base.having(Outcome.CLIENT_CANCELLED),
         "breaker_open": candidate.withheld,
@@ -69,11 +84,12 @@ def sort_out(columns: Columns, policy: Policy, *, now: float, final: bool, timeo
     for place, claimed in claims.items():
         places[place] = claimed & free
         free = free & ~claimed
-    counting = np.logical_or.reduce([places[place] for place in EVIDENCE])
-    return Ledger(columns=columns, places=places, evidence=columns.take(counting))
+    evidence = columns.take(np.logical_or.reduce([places[place] for place in EVIDENCE]))
+    evidence = replace(evidence, session=units(evidence.session, evidence.at))
+    return Ledger(columns=columns, places=places, evidence=evidence, change=change)
 
 
-def _warming_up(columns: Columns, warmup: float) -> Flags:
-    reached = columns.at[~columns.candidate.missing]
+def _warming_up(columns: Columns, warmup: float, before: Flags) -> Flags:
+    reached = columns.at[~columns.candidate.missing & ~before]
     first = reached[0] if reached.size else np.inf
     return (columns.at >= first) & (columns.at < first + warmup)

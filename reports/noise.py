@@ -15,6 +15,7 @@ from reports.multiplicity import e_bh
 from reports.policy import Policy
 from reports.reading import Frame, Reading, Unread, mean, signs_of
 from reports.rules import Rule
+from reports.sessions import weights
 from reports.stats import Flags, Floats, counts_by_block, grid_of, log_evidences_over_time, share_intervals
 from reports.weighing import Scale, show
 
@@ -91,17 +92,19 @@ def _excess(places: list[int], found: Repeated, margin: float, scale: Scale) -> 
     if not places:
         return np.empty(0), np.empty(0), np.empty(0)
     grid = grid_of(found.columns.at, block_s=scale.block_s, period_s=scale.period_s)
+    weight = weights(found.columns.session)
     counts = np.stack(
         [
             counts_by_block(
                 signs_of(_having(found.candidate, place), _having(found.repeat, place)),
                 grid.block,
                 len(grid.period),
+                weight,
             )
             for place in places
         ]
     )
-    evidence = log_evidences_over_time(counts, grid.period, margin, trim=scale.trim)
+    evidence = log_evidences_over_time(counts, grid.period, margin, trim=scale.trim, most=scale.most)
     return evidence, *share_intervals(counts.sum(axis=1), scale.alpha)
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any, Protocol
 
 import orjson
 
-from replay.exchange import Choice, Exchange, Observation, Outcome, Request
+from replay.exchange import Arm, Choice, Exchange, Observation, Outcome, Request
 from reports.compare.asked import Asked, contract
 from reports.judgement import Finding, Measured, Pair, Severity, Traits
 from reports.slicing import has_system_prompt, labels, prompt_of
@@ -17,6 +17,8 @@ from reports.traits import traits_of
 
 NOT_COMPARABLE = "not_comparable"
 """A reason that starts with this word marks a pair whose answers say nothing about each other."""
+_LONGEST = 80
+"""Of a name that a server gives itself."""
 _UNSENT = Measured(outcome=Outcome.NOT_SENT, reason="not observed")
 
 
@@ -36,7 +38,13 @@ class Compared(Protocol):
         """What every comparator said."""
 
 
-def measure(observation: Observation | None, traits: Traits | None = None) -> Measured | None:
+Prices = Mapping[Arm, tuple[float, float]]
+"""US dollars for a prompt token and for an output token at the arm's backend."""
+
+
+def measure(
+    observation: Observation | None, traits: Traits | None = None, price: tuple[float, float] | None = None
+) -> Measured | None:
     """The numbers of one observation, whose answer has these ``traits``; ``None`` when there was none."""
     if observation is None:
         return None
@@ -49,7 +57,9 @@ def measure(observation: Observation | None, traits: Traits | None = None) -> Me
         itl_s=tuple(later - earlier for earlier, later in pairwise(timing.content_times)),
         output_tokens=observation.output_tokens,
         prompt_tokens=_prompt_tokens(observation),
+        cost_usd=_cost(observation, price),
         cached=_cached(observation),
+        version=_version(observation),
         attempts=observation.attempts,
         reason=observation.reason,
         traits=traits,
@@ -59,6 +69,19 @@ def measure(observation: Observation | None, traits: Traits | None = None) -> Me
 def _prompt_tokens(observation: Observation) -> int | None:
     usage = observation.answer.usage if observation.answer else None
     return None if usage is None else usage.prompt_tokens or None
+
+
+def _cost(observation: Observation, price: tuple[float, float] | None) -> float | None:
+    usage = observation.answer.usage if observation.answer else None
+    if usage is None or price is None or usage.prompt_tokens is None or usage.completion_tokens is None:
+        return None
+    return usage.prompt_tokens * price[0] + usage.completion_tokens * price[1]
+
+
+def _version(observation: Observation) -> str | None:
+    answer = observation.answer
+    said = [part[:_LONGEST] for part in (answer.model, answer.fingerprint) if part] if answer else []
+    return " ".join(said) or None
 
 
 def _cached(observation: Observation) -> float | None:
@@ -81,21 +104,27 @@ def blamed(comparison: Compared | None) -> tuple[str, ...]:
     return tuple(sorted({one.comparator for one in found if one.severity is Severity.BLOCK}))
 
 
-def pair_up(exchange: Exchange, comparison: Compared | None = None, repeat: Compared | None = None) -> Pair:
+def pair_up(
+    exchange: Exchange,
+    comparison: Compared | None = None,
+    repeat: Compared | None = None,
+    prices: Prices | None = None,
+) -> Pair:
     """The pair of an exchange; ``comparison`` is candidate against baseline, ``repeat`` the baseline against itself.
 
     An arm that was not observed is NOT_SENT: a request counts from the moment it is dispatched.
     """
     request = exchange.request
     body = _body(request)
-    asked = contract(body)
+    asked, prices = contract(body), prices or {}
+    paid = prices.get(Arm.BASELINE)
     old, new, again = _traits(asked, exchange.baseline, exchange.candidate, exchange.repeat)
     pair = Pair(
         id=request.id,
         at=request.at,
-        baseline=measure(exchange.baseline, old) or _UNSENT,
-        candidate=measure(exchange.candidate, new) or _UNSENT,
-        repeat=measure(exchange.repeat, again),
+        baseline=measure(exchange.baseline, old, paid) or _UNSENT,
+        candidate=measure(exchange.candidate, new, prices.get(Arm.CANDIDATE)) or _UNSENT,
+        repeat=measure(exchange.repeat, again, paid),
         not_comparable=_not_comparable(exchange.candidate),
         session=request.conversation,
         streamed=_streamed(exchange, asked),

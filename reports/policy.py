@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 import re2
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic.fields import FieldInfo
 
 from replay.units import parse_duration, parse_share
 
@@ -49,6 +50,13 @@ class LatencyRule(Section):
     margin: Duration
     relative: Share | None = Field(default=None, alias="or")
     required: bool = True
+
+
+class CostRule(Section):
+    """What a request costs may grow by at most ``margin`` of what it costs at the baseline."""
+
+    margin: Share
+    required: bool = False
 
 
 class DisagreementRule(Section):
@@ -140,6 +148,14 @@ class BreakerPolicy(Section):
     recovery: Duration = 60.0
 
 
+def _with_margin(field: FieldInfo | None, given: Any) -> Any:
+    default = field.default if field is not None else None
+    if not isinstance(default, ShareRule | LimitRule | LatencyRule | CostRule) or not isinstance(given, dict):
+        return given
+    kept = default.model_dump(by_alias=True)
+    return given if given.keys() & {"margin", "limit", "relative"} else kept | given
+
+
 class Policy(Section):
     """All promises, with the defaults the report prints.
 
@@ -156,7 +172,7 @@ class Policy(Section):
     before, such as a replay; until then no rule says anything."""
     alpha: float = Field(default=0.05, gt=0, lt=0.5)
     minimum_coverage: Share = 0.98
-    trim_blocks: int = Field(default=3, ge=0)
+    trim_blocks: int = Field(default=0, ge=0)
     """ROLLBACK has to hold without the candidate's worst blocks, this many (of 5 minutes, or a 288th of a shorter
     ``minimum_span``): an incident is not a trend. A rehearsal trims none."""
     errors: ShareRule = ShareRule(margin=0.01)
@@ -166,12 +182,30 @@ class Policy(Section):
     latency_p95: LatencyRule = LatencyRule(margin=0.05, relative=0.10)
     ttft_median: LatencyRule = LatencyRule(margin=0.05)
     ttft_p95: LatencyRule = LatencyRule(margin=0.05, relative=0.10)
+    itl_median: LatencyRule = LatencyRule(margin=0.01, relative=0.10, required=False)
+    """Of the p95 of each answer's gaps; so is ``itl_p95``."""
+    itl_p95: LatencyRule = LatencyRule(margin=0.01, relative=0.10, required=False)
+    tpot_median: LatencyRule = LatencyRule(margin=0.005, relative=0.10)
+    tpot_p95: LatencyRule = LatencyRule(margin=0.005, relative=0.10, required=False)
     disagreement: DisagreementRule = DisagreementRule()
+    format_breaks: ShareRule = ShareRule(margin=0.01)
+    refusals: ShareRule = ShareRule(margin=0.01)
+    truncations: ShareRule = ShareRule(margin=0.01)
+    tool_calls: ShareRule = ShareRule(margin=0.01)
+    cost: CostRule = CostRule(margin=0.10)
     compare: tuple[Extractor, ...] = ()
     """What decides by task; the first entry that matches a request is used, and without one the whole answer counts."""
     circuit_breaker: BreakerPolicy = BreakerPolicy()
     rehearsal: bool = False
     """A shortened policy for demonstrations; every report says so."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _margins(cls, given: Any) -> Any:
+        """A rule without a margin of its own, such as ``errors: {required: false}``, keeps the default's."""
+        if not isinstance(given, dict):
+            return given
+        return {name: _with_margin(cls.model_fields.get(name), rule) for name, rule in given.items()}
 
     @model_validator(mode="after")
     def _reachable(self) -> Policy:

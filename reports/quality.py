@@ -14,6 +14,7 @@ from reports.advisory import Drift
 from reports.columns import Answers, Columns
 from reports.multiplicity import e_bh
 from reports.reading import mean, signs_of
+from reports.sessions import weights
 from reports.stats import (
     Flags,
     Floats,
@@ -48,10 +49,11 @@ class _Two:
     at: Floats
     before: NDArray[Any]
     after: NDArray[Any]
+    weight: Floats
 
 
 def _two(columns: Columns, before: NDArray[Any], after: NDArray[Any], known: Flags) -> _Two:
-    return _Two(columns.at[known], before[known], after[known])
+    return _Two(columns.at[known], before[known], after[known], weights(columns.session[known]))
 
 
 def _lengths(columns: Columns, scale: Scale) -> Iterator[Drift]:
@@ -70,7 +72,7 @@ def _length(name: str, seen: _Two, again: _Two, scale: Scale) -> Drift:
     # Without logarithms, so that a length exactly at the limit is judged alike in both directions.
     longer = np.sign(seen.after - TOLERATED_RATIO * seen.before)
     shorter = np.sign(seen.before - TOLERATED_RATIO * seen.after)
-    low, high = (math.exp(bound) for bound in median_interval(ratios, scale.alpha))
+    low, high = (math.exp(bound) for bound in median_interval(ratios, scale.alpha, seen.weight))
     return _drift(
         name=name,
         unit="ratio",
@@ -82,7 +84,7 @@ def _length(name: str, seen: _Two, again: _Two, scale: Scale) -> Drift:
         high=high if math.isfinite(high) else None,
         noise=math.exp(np.median(np.log(again.after / again.before))) if again.at.size else None,
         tolerated=TOLERATED_RATIO,
-        evidence=_either_way(seen.at, longer.astype(np.int8), shorter.astype(np.int8), 0.0, scale),
+        evidence=_either_way(seen, longer.astype(np.int8), shorter.astype(np.int8), 0.0, scale),
     )
 
 
@@ -99,19 +101,19 @@ def _rates(columns: Columns, scale: Scale) -> Iterator[Drift]:
 
 def _rate(name: str, seen: _Two, again: _Two, scale: Scale) -> Drift:
     signs = _difference(seen)
-    low, high = share_interval(*count_signs(signs), scale.alpha)
+    low, high = share_interval(*count_signs(signs, seen.weight), scale.alpha)
     return _drift(
         name=name,
         unit="share",
         pairs=signs.size,
-        baseline=mean(seen.before > 0),
-        candidate=mean(seen.after > 0),
-        estimate=float(signs.mean()),
+        baseline=mean(seen.before > 0, seen.weight),
+        candidate=mean(seen.after > 0, seen.weight),
+        estimate=float(np.average(signs, weights=seen.weight)),
         low=low,
         high=high,
         noise=float(_difference(again).mean()) if again.at.size else None,
         tolerated=TOLERATED_SHARE,
-        evidence=_either_way(seen.at, signs, -signs, TOLERATED_SHARE, scale),
+        evidence=_either_way(seen, signs, -signs, TOLERATED_SHARE, scale),
     )
 
 
@@ -119,11 +121,12 @@ def _difference(two: _Two) -> Signs:
     return signs_of(two.after > 0, two.before > 0)
 
 
-def _either_way(at: Floats, up: Signs, down: Signs, margin: float, scale: Scale) -> float:
+def _either_way(seen: _Two, up: Signs, down: Signs, margin: float, scale: Scale) -> float:
     """Evidence for one direction or the other: the mean of both is evidence again."""
-    grid = grid_of(at, block_s=scale.block_s, period_s=scale.period_s)
-    counts = np.stack([counts_by_block(signs, grid.block, len(grid.period)) for signs in (up, down)])
-    both = log_evidences_over_time(counts, grid.period, margin, trim=scale.trim)
+    grid = grid_of(seen.at, block_s=scale.block_s, period_s=scale.period_s)
+    blocks = len(grid.period)
+    counts = np.stack([counts_by_block(signs, grid.block, blocks, seen.weight) for signs in (up, down)])
+    both = log_evidences_over_time(counts, grid.period, margin, trim=scale.trim, most=scale.most)
     return float(np.logaddexp(*both)) - math.log(2)
 
 

@@ -6,7 +6,7 @@ All rules are weighed by the same primitive, so each has to say only what "worse
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 from replay.exchange import Outcome
 from reports.columns import Answers, Columns
 from reports.policy import Policy
-from reports.stats import Flags, Floats, Signs, count_signs, share_interval
+from reports.sessions import weights
+from reports.stats import Counts, Flags, Floats, Signs, Test, count_signs, share_interval
 
 Latency = Callable[[Answers], Floats]
-"""Which latency of an arm a rule reads: ``e2e`` or ``ttft``."""
+"""Which latency of an arm a rule reads, seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,10 +35,12 @@ class Frame:
     """What a rule may know besides the pairs that count."""
 
     policy: Policy
+    test: Test
+    """How counts become evidence: at every look, or once at the end."""
     streamed: bool
     """Whether any request of the run was streamed."""
-    e2e: Yardstick
-    ttft: Yardstick
+    tails: Mapping[Latency, Yardstick]
+    """The baseline's tail of each latency; of those that only streams have, over streamed requests."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,18 +52,22 @@ class Reading:
     """Of the pair behind each sign, in the run."""
     signs: Signs
     """For ROLLBACK, and for the estimate."""
-    cautious: Signs
-    """For GO: failed requests count as infinitely slow."""
+    weight: Floats
+    """Of each sign: pairs of one session count together as one (see ``sessions``)."""
+    cautious: Counts
+    """For GO: worse, same and better, where failed requests count as infinitely slow."""
+    pairs: int
+    """Behind ``cautious``."""
     delivered: int
     """Pairs read in which the candidate answered: failures never make up for missing pairs."""
     missing: int
     bar: float
     """The margin of the mean sign."""
     margin: float
-    """The margin in the rule's unit; so are estimate, low, high and what the arms had."""
+    """The margin in the rule's unit; so are estimate, bounds and what the arms had."""
     estimate: float | None
-    low: float
-    high: float
+    bounds: Callable[[], tuple[float, float]]
+    """The interval of the estimate; worked out when it is asked for, because it costs more than the verdict."""
     baseline: float | None = None
     candidate: float | None = None
     note: str = ""
@@ -121,34 +128,45 @@ def ttft(answers: Answers) -> Floats:
     return answers.ttft
 
 
+def itl(answers: Answers) -> Floats:
+    """The p95 of each answer's gaps between chunks, seconds."""
+    return answers.itl
+
+
+def tpot(answers: Answers) -> Floats:
+    """Times per output token after the first, seconds."""
+    return answers.tpot
+
+
 def signs_of(worse: Flags, better: Flags) -> Signs:
     """+1 where only ``worse`` holds, -1 where only ``better``, else 0."""
     return worse.astype(np.int8) - better.astype(np.int8)
 
 
-def mean(flags: Flags) -> float | None:
+def mean(flags: Flags, weight: Floats | None = None) -> float | None:
     """The share that is true; ``None`` of nothing."""
-    return float(flags.mean()) if flags.size else None
+    return float(np.average(flags, weights=weight)) if flags.size else None
 
 
 def share_reading(
-    known: Columns, base: Flags, candidate: Flags, *, missing: int, margin: float, alpha: float
+    known: Columns, base: Flags, candidate: Flags, *, missing: int, margin: float, frame: Frame
 ) -> Reading:
     """The reading of something that happens to an arm or not: sign = 1{candidate} - 1{baseline}."""
-    signs = signs_of(candidate, base)
-    low, high = share_interval(*count_signs(signs), alpha)
+    signs, weight = signs_of(candidate, base), weights(known.session)
+    counts = count_signs(signs, weight)
     return Reading(
         at=known.at,
         position=known.position,
         signs=signs,
-        cautious=signs,
+        weight=weight,
+        cautious=counts,
+        pairs=signs.size,
         delivered=int(known.candidate.answered.sum()),
         missing=missing,
         bar=margin,
         margin=margin,
-        estimate=float(signs.mean()) if signs.size else None,
-        low=low,
-        high=high,
-        baseline=mean(base),
-        candidate=mean(candidate),
+        estimate=float(np.average(signs, weights=weight)) if signs.size else None,
+        bounds=lambda: share_interval(*counts, frame.policy.alpha, frame.test),
+        baseline=mean(base, weight),
+        candidate=mean(candidate, weight),
     )

@@ -7,13 +7,15 @@ from dataclasses import dataclass
 
 from replay.exchange import Outcome
 from reports.columns import Answers, Columns
+from reports.cost import cost
 from reports.disagreement import read_disagreement
 from reports.latency import median, p95, slow_share
-from reports.policy import DisagreementRule, LatencyRule, LimitRule, Policy, ShareRule
-from reports.reading import Frame, Reading, Unread, e2e, share_reading, ttft
+from reports.policy import CostRule, DisagreementRule, LatencyRule, LimitRule, Policy, ShareRule
+from reports.reading import Frame, Reading, Unread, e2e, itl, share_reading, tpot, ttft
+from reports.shape import shape
 from reports.stats import Flags
 
-Promise = ShareRule | LimitRule | LatencyRule | DisagreementRule
+Promise = ShareRule | LimitRule | LatencyRule | DisagreementRule | CostRule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,15 +44,15 @@ def _failing(
         base, candidate = count(known.baseline), count(known.candidate)
         margin = promise(frame.policy).margin
         return share_reading(
-            known, base, candidate, missing=len(columns) - len(known), margin=margin, alpha=frame.policy.alpha
+            known, base, candidate, missing=len(columns) - len(known), margin=margin, frame=frame
         )
 
     return read
 
 
-_SHARE = "signed-count confidence sequence of paired differences, each bound {bound} at every look"
-_MEDIAN = "median of paired differences, inverted sign test, each bound {bound} at every look"
-_TAIL = "paired exceedances of the baseline's own p95, inverted, each bound {bound} at every look"
+_SHARE = "signed counts of paired differences, each bound {bound}"
+_MEDIAN = "median of paired differences, inverted sign test, each bound {bound}"
+_TAIL = "paired exceedances of the baseline's own p95, inverted, each bound {bound}"
 
 RULES: tuple[Rule, ...] = (
     Rule(
@@ -85,29 +87,92 @@ RULES: tuple[Rule, ...] = (
         name="latency_median",
         title="median end-to-end latency",
         unit="s",
-        read=median(e2e, lambda policy: policy.latency_median, streamed=False),
+        read=median(e2e, lambda policy: policy.latency_median),
         method=_MEDIAN,
     ),
     Rule(
         name="latency_p95",
         title="p95 end-to-end latency",
         unit="s",
-        read=p95(e2e, lambda policy: policy.latency_p95, streamed=False),
+        read=p95(e2e, lambda policy: policy.latency_p95),
         method=_TAIL,
     ),
     Rule(
         name="ttft_median",
         title="median time to first token",
         unit="s",
-        read=median(ttft, lambda policy: policy.ttft_median, streamed=True),
+        read=median(ttft, lambda policy: policy.ttft_median),
         method=_MEDIAN,
     ),
     Rule(
         name="ttft_p95",
         title="p95 time to first token",
         unit="s",
-        read=p95(ttft, lambda policy: policy.ttft_p95, streamed=True),
+        read=p95(ttft, lambda policy: policy.ttft_p95),
         method=_TAIL,
+    ),
+    Rule(
+        name="tpot_median",
+        title="median time per output token",
+        unit="s",
+        read=median(tpot, lambda policy: policy.tpot_median),
+        method=_MEDIAN,
+    ),
+    Rule(
+        name="tpot_p95",
+        title="p95 time per output token",
+        unit="s",
+        read=p95(tpot, lambda policy: policy.tpot_p95),
+        method=_TAIL,
+    ),
+    Rule(
+        name="itl_median",
+        title="median of the longest waits within a stream",
+        unit="s",
+        read=median(itl, lambda policy: policy.itl_median),
+        method=_MEDIAN,
+    ),
+    Rule(
+        name="itl_p95",
+        title="p95 of the longest waits within a stream",
+        unit="s",
+        read=p95(itl, lambda policy: policy.itl_p95),
+        method=_TAIL,
+    ),
+    Rule(
+        name="format_breaks",
+        title="answers that are not the JSON that was asked for",
+        unit="share",
+        read=shape("valid_json", 0, lambda policy: policy.format_breaks, "no answer was asked for as JSON"),
+        method=_SHARE,
+    ),
+    Rule(
+        name="refusals",
+        title="refusals",
+        unit="share",
+        read=shape("refusal", 1, lambda policy: policy.refusals, "what was answered is not known"),
+        method=_SHARE,
+    ),
+    Rule(
+        name="truncations",
+        title="answers cut off at their token limit",
+        unit="share",
+        read=shape("truncation", 1, lambda policy: policy.truncations, "what was answered is not known"),
+        method=_SHARE,
+    ),
+    Rule(
+        name="tool_calls",
+        title="tool calls that are no longer made",
+        unit="share",
+        read=shape("tool_calls", 0, lambda policy: policy.tool_calls, "what was answered is not known"),
+        method=_SHARE,
+    ),
+    Rule(
+        name="cost",
+        title="cost of a request",
+        unit="share",
+        read=cost,
+        method=_MEDIAN,
     ),
 )
 """In the order of a report."""

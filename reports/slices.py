@@ -19,6 +19,7 @@ from reports.disagreement import FEWEST_REPEATS, repeated
 from reports.labels import ALIKE, FINEST, NOISE_LIMIT, Ranks, quiet_level, ranks
 from reports.multiplicity import e_bh
 from reports.reading import Reading, Unread, signs_of
+from reports.sessions import weights
 from reports.stats import (
     Floats,
     Grid,
@@ -76,6 +77,7 @@ class _Read:
     slices: NDArray[np.int32]
     signs: tuple[Signs, ...]
     """For each dimension."""
+    weight: Floats
     margin: float
     noisy: frozenset[tuple[int, int]] = frozenset()
     """(dimension, value) in which the baseline differs too often from itself, by any label."""
@@ -107,7 +109,8 @@ def _reads(columns: Columns, readings: Mapping[str, Reading | Unread]) -> Iterat
         elif isinstance(read, Reading):
             places = np.searchsorted(columns.position, read.position)
             signs = (read.signs,) * len(columns.dimensions)
-            yield rule, _Read(at=read.at, slices=columns.slices[places], signs=signs, margin=read.bar)
+            cut = columns.slices[places]
+            yield rule, _Read(at=read.at, slices=cut, signs=signs, weight=read.weight, margin=read.bar)
 
 
 def _disagreement(columns: Columns, margin: float) -> _Read:
@@ -120,7 +123,14 @@ def _disagreement(columns: Columns, margin: float) -> _Read:
         noisy += [(column, int(code)) for code in np.flatnonzero(level < 1)]
         limit = np.where(codes[:, column] >= 0, level[codes[:, column]], FINEST)
         signs.append(signs_of(candidate <= limit, repeat <= limit))
-    return _Read(at=found.columns.at, slices=codes, signs=tuple(signs), margin=margin, noisy=frozenset(noisy))
+    return _Read(
+        at=found.columns.at,
+        slices=codes,
+        signs=tuple(signs),
+        weight=weights(found.columns.session),
+        margin=margin,
+        noisy=frozenset(noisy),
+    )
 
 
 def _levels(codes: NDArray[np.int32], repeat: Ranks, values: int) -> NDArray[np.int64]:
@@ -136,12 +146,13 @@ def _rows(rule: str, read: _Read, groups: tuple[_Group, ...], scale: Scale) -> I
     grid = grid_of(read.at, block_s=scale.block_s, period_s=scale.period_s)
     counts = np.concatenate(list(_counts(read, grid, groups)))
     sums = counts.sum(axis=1)
-    evidence = log_evidences_over_time(counts, grid.period, read.margin, trim=scale.trim)
+    evidence = log_evidences_over_time(counts, grid.period, read.margin, trim=scale.trim, most=scale.most)
     low, high = share_intervals(sums, scale.alpha)
     for at, group in enumerate(groups):
         signs = read.signs[group.column]
-        inside, total = int(sums[at, 0] - sums[at, 2]), int(signs.sum(dtype=np.int64))
-        size, rest = int(sums[at].sum()), signs.size - int(sums[at].sum())
+        inside, total = sums[at, 0] - sums[at, 2], (signs * read.weight).sum()
+        size = int((read.slices[:, group.column] == group.code).sum())
+        counted, rest = sums[at].sum(), read.weight.sum() - sums[at].sum()
         looked = _looked(read, group, size)
         tested = looked is Looked.TESTED
         row = Slice(
@@ -152,10 +163,10 @@ def _rows(rule: str, read: _Read, groups: tuple[_Group, ...], scale: Scale) -> I
             pairs=group.pairs,
             share=group.share,
             read=size,
-            estimate=inside / size if tested else None,
+            estimate=float(inside / counted) if tested else None,
             low=float(low[at]) if tested else None,
             high=float(high[at]) if tested else None,
-            elsewhere=(total - inside) / rest if tested and rest >= FEWEST_PAIRS else None,
+            elsewhere=float((total - inside) / rest) if tested and rest >= FEWEST_PAIRS else None,
             margin=read.margin,
             evidence=float(evidence[at]) if tested else None,
             named=False,
@@ -164,7 +175,7 @@ def _rows(rule: str, read: _Read, groups: tuple[_Group, ...], scale: Scale) -> I
         yield replace(row, reason=_reason(row))
 
 
-def _counts(read: _Read, grid: Grid, groups: tuple[_Group, ...]) -> Iterator[NDArray[np.int64]]:
+def _counts(read: _Read, grid: Grid, groups: tuple[_Group, ...]) -> Iterator[Floats]:
     """(group, block, sign) counts, a dimension at a time; groups come in order of dimension."""
     blocks = len(grid.period)
     for column in dict.fromkeys(group.column for group in groups):
@@ -172,7 +183,7 @@ def _counts(read: _Read, grid: Grid, groups: tuple[_Group, ...]) -> Iterator[NDA
         codes, signs = read.slices[:, column], read.signs[column]
         known, values = codes >= 0, kept[-1] + 1
         key = codes[known].astype(np.int64) * blocks + grid.block[known]
-        counts = counts_by_block(signs[known], key, values * blocks)
+        counts = counts_by_block(signs[known], key, values * blocks, read.weight[known])
         yield counts.reshape(values, blocks, 3)[kept]
 
 

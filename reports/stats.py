@@ -26,6 +26,8 @@ from scipy.special import betaln
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 Signs = NDArray[np.int8]
+Counts = tuple[float, float, float]
+"""Worse, same, better. Whole numbers where every pair is a session of its own (see ``sessions``)."""
 
 _SHARES_OF_BET = np.append(np.geomspace(0.01, 0.95, 23), 0.98)
 """Bets as shares of the largest that is allowed; small ones suit noisy signs, large ones signs that are nearly all 0."""
@@ -40,6 +42,20 @@ def log_sum_exp(terms: Floats) -> float:
     """``log(sum(exp(terms)))`` without overflow."""
     top = float(terms.max())
     return top + math.log(float(np.exp(terms - top).sum()))
+
+
+Test = Callable[[Any, Any, Any, Any, float], Floats]
+"""(worse, same, better, margin, alpha), broadcast together: log evidence that the mean sign is above the margin, in favour
+of which it reaches ``log(1/alpha)`` at most with chance ``alpha`` where the mean sign is at most the margin."""
+
+
+def anytime(worse: Any, same: Any, better: Any, margin: Any, alpha: float = 0.0) -> Floats:
+    """Primitive A as a ``Test``: holds at every look and needs no ``alpha``."""
+    worse, same, better, margin = (
+        np.asarray(one, dtype=np.float64)[..., None] for one in (worse, same, better, margin)
+    )
+    up, flat, down = _log_factors(margin)
+    return _log_sums_exp(_LOG_WEIGHTS + worse * up + same * flat + better * down)
 
 
 def _log_factors(margin: float | Floats) -> tuple[Floats, Floats, Floats]:
@@ -59,55 +75,66 @@ def log_evidence_below(worse: float, same: float, better: float, margin: float) 
     return log_evidence_above(better, same, worse, -margin)
 
 
-def count_signs(signs: Signs) -> tuple[int, int, int]:
-    """How many signs are +1, 0 and -1."""
-    worse, better = int(np.count_nonzero(signs > 0)), int(np.count_nonzero(signs < 0))
-    return worse, int(signs.size) - worse - better, better
+def count_signs(signs: Signs, weight: Floats | None = None) -> Counts:
+    """How much weight is on the signs +1, 0 and -1; ``None``: 1 on each."""
+    if weight is None:
+        worse, better = float(np.count_nonzero(signs > 0)), float(np.count_nonzero(signs < 0))
+        return worse, float(signs.size) - worse - better, better
+    worse, better = float(weight[signs > 0].sum()), float(weight[signs < 0].sum())
+    return worse, float(weight[signs == 0].sum()), better
 
 
-def share_interval(worse: float, same: float, better: float, alpha: float) -> tuple[float, float]:
-    """Bounds of the mean sign, each wrong at most with chance ``alpha`` over all looks; (-1, 1) when nothing is known.
+def share_interval(
+    worse: float, same: float, better: float, alpha: float, test: Test = anytime
+) -> tuple[float, float]:
+    """Bounds of the mean sign, each wrong at most with chance ``alpha``; (-1, 1) when nothing is known.
 
-    The margins that Primitive A does not reject. Never zero wide: at 0 worse of n the upper end is about 4/n.
+    The margins that ``test`` does not reject. Never zero wide: at 0 worse of n the upper end is about 4/n.
     """
-    low, high = share_intervals(np.array([[worse, same, better]]), alpha)
+    low, high = share_intervals(np.array([[worse, same, better]]), alpha, test)
     return float(low[0]), float(high[0])
 
 
-def share_intervals(counts: NDArray[Any], alpha: float) -> tuple[Floats, Floats]:
+def share_intervals(counts: NDArray[Any], alpha: float, test: Test = anytime) -> tuple[Floats, Floats]:
     """The lower and the upper bounds of ``share_interval`` for many (worse, same, better) counts at once."""
-    return -_upper_bounds(counts[:, ::-1], alpha), _upper_bounds(counts, alpha)
+    return -_upper_bounds(counts[:, ::-1], alpha, test), _upper_bounds(counts, alpha, test)
 
 
-def _upper_bounds(counts: NDArray[Any], alpha: float) -> Floats:
+def _upper_bounds(counts: NDArray[Any], alpha: float, test: Test) -> Floats:
     """The smallest margin from which on "the mean sign is below it" is shown; 1 where it never is."""
-    low, high = np.full((len(counts), 1), -1.0), np.full((len(counts), 1), 1.0)
-    worse, same, better = (counts[:, column, None] for column in range(3))
+    low, high = np.full(len(counts), -1.0), np.full(len(counts), 1.0)
+    worse, same, better = counts.T
     for _ in range(40):
         middle = (low + high) / 2
-        up, flat, down = _log_factors(-middle)
-        evidence = _log_sums_exp(_LOG_WEIGHTS + better * up + same * flat + worse * down)[:, None]
-        shown = evidence >= math.log(1 / alpha)
+        shown = test(better, same, worse, -middle, alpha) >= math.log(1 / alpha)
         low, high = np.where(shown, low, middle), np.where(shown, middle, high)
-    return high[:, 0]
+    return high
 
 
 def log_evidence_over_time(
-    signs: Signs, at: Floats, margin: float, *, block_s: float, trim: int, period_s: float
+    signs: Signs,
+    at: Floats,
+    margin: float,
+    *,
+    block_s: float,
+    trim: int,
+    period_s: float,
+    most: float = math.inf,
+    weight: Floats | None = None,
 ) -> float:
     """Log evidence for "above ``margin``" that also sees late harm and does not rest on the worst few blocks.
 
     ``at`` are the seconds of the signs, ascending. Half the weight is on evidence from the start; the rest is shared by
-    starts every ``period_s`` with weights 1/(s(s+1)): a regression after a good day is not drowned by that day. From
-    each start's evidence the ``trim`` blocks of ``block_s`` that favour harm most are taken away, for each bet, so it only
-    ever gets smaller: one incident of the candidate is not a trend. Start times are fixed in advance; both keep Ville's
-    inequality.
+    starts every ``period_s`` with weights 1/(s(s+1)): a regression after a good day is not drowned by that day. For each
+    bet a block of ``block_s`` adds at most ``most``, and from each start's evidence the ``trim`` blocks that favour harm most
+    are taken away, so it only ever gets smaller: one incident of the candidate is not a trend. Start times are fixed in
+    advance; all keep Ville's inequality.
     """
     if not signs.size:
         return 0.0
     grid = grid_of(at, block_s=block_s, period_s=period_s)
-    counts = counts_by_block(signs, grid.block, len(grid.period))[None]
-    return float(log_evidences_over_time(counts, grid.period, margin, trim=trim)[0])
+    counts = counts_by_block(signs, grid.block, len(grid.period), weight)[None]
+    return float(log_evidences_over_time(counts, grid.period, margin, trim=trim, most=most)[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,20 +159,24 @@ def grid_of(at: Floats, *, block_s: float, period_s: float) -> Grid:
     return Grid(block=np.cumsum(begins) - 1, period=period[begins])
 
 
-def counts_by_block(signs: Signs, block: NDArray[np.int64], blocks: int) -> NDArray[np.int64]:
-    """How many signs are +1, 0 and -1 (columns) in each block (rows)."""
-    every = np.bincount(block, minlength=blocks)
-    worse, better = (np.bincount(block[signs == sign], minlength=blocks) for sign in (1, -1))
-    return np.stack([worse, every - worse - better, better], axis=1)
+def counts_by_block(
+    signs: Signs, block: NDArray[np.int64], blocks: int, weight: Floats | None = None
+) -> Floats:
+    """How much weight is on the signs +1, 0 and -1 (columns) in each block (rows); ``None``: 1 on each sign."""
+    columns = [
+        np.bincount(block[of], None if weight is None else weight[of], minlength=blocks)
+        for of in (signs > 0, signs == 0, signs < 0)
+    ]
+    return np.stack(columns, axis=1).astype(np.float64)
 
 
 def log_evidences_over_time(
-    counts: NDArray[np.int64], period: NDArray[np.int64], margin: float, *, trim: int
+    counts: NDArray[Any], period: NDArray[np.int64], margin: float, *, trim: int, most: float = math.inf
 ) -> Floats:
     """``log_evidence_over_time`` of several series at once: (series, block, sign) counts, and the period of each block."""
     if not period.size:
         return np.zeros(len(counts))
-    gains = counts.astype(np.float64) @ np.stack(_log_factors(margin))
+    gains = np.minimum(counts.astype(np.float64) @ np.stack(_log_factors(margin)), most)
     total = np.zeros((len(counts), _SHARES_OF_BET.size))
     largest = np.zeros((len(counts), trim, _SHARES_OF_BET.size))
     cuts = np.flatnonzero(np.diff(period, prepend=-1))
@@ -178,19 +209,21 @@ def _log_start_weight(start: int) -> float:
     return -math.log(2 * start * (start + 1)) if start < _MOST_STARTS else -math.inf
 
 
-def pairs_until_below(worse: float, same: float, better: float, margin: float, alpha: float) -> int | None:
+def pairs_until_below(
+    worse: float, same: float, better: float, margin: float, alpha: float, test: Test = anytime
+) -> int | None:
     """How many more pairs until the evidence for "below ``margin``" suffices, if they come as the pairs so far.
 
-    0 when it suffices now; ``None`` when even a thousand times as many would not decide.
+    In the counts' own measure (see ``sessions``). 0 when it suffices now; ``None`` when even a thousand times as many would
+    not decide.
     """
     total = worse + same + better
     if not total:
         return None
 
     def enough(factor: float) -> bool:
-        return log_evidence_below(worse * factor, same * factor, better * factor, margin) >= math.log(
-            1 / alpha
-        )
+        evidence = test(better * factor, same * factor, worse * factor, -margin, alpha)
+        return bool(evidence >= math.log(1 / alpha))
 
     low, high = 1.0, 1.0
     while not enough(high):
@@ -203,50 +236,123 @@ def pairs_until_below(worse: float, same: float, better: float, margin: float, a
     return 0 if high == 1.0 else math.ceil((high - 1) * total)
 
 
-def median_interval(values: Floats, alpha: float) -> tuple[float, float]:
+def median_interval(
+    values: Floats, alpha: float, weight: Floats | None = None, test: Test = anytime
+) -> tuple[float, float]:
     """Bounds of the median of ``values`` (which may hold ±inf): the shifts that the sign test does not reject.
 
-    Each bound is wrong at most with chance ``alpha`` over all looks; an end that the data cannot bound is infinite.
+    Each bound is wrong at most with chance ``alpha``; an end that the data cannot bound is infinite.
     """
-    ordered, count = np.sort(values), int(values.size)
-    rank = _sign_rank(count, alpha)
-    if rank is None:
+    alike = weight is None or not values.size or float(weight.min()) == 1
+    total = float(values.size if weight is None else weight.sum())
+    needed = _weight_beyond(total, alpha, test)
+    if needed is None:
         return -math.inf, math.inf
-    return float(ordered[count - rank]), float(ordered[rank - 1])
+    if alike or weight is None:
+        ranks = [values.size - int(needed), int(needed) - 1]
+        found = np.partition(values, ranks)[ranks]
+        return float(found[0]), float(found[1])
+    order = np.argsort(values, kind="stable")
+    ordered, weight = values[order], weight[order]
+    upto = np.cumsum(weight)
+    slack = total * 1e-12  # of a sum of weights
+    first = int(np.searchsorted(upto, needed - slack))
+    last = int(np.searchsorted(upto - weight, total - needed + slack, side="right")) - 1
+    return float(ordered[last]), float(ordered[first])
 
 
-def _sign_rank(count: int, alpha: float) -> int | None:
-    """The fewest of ``count`` values below a number that show it to be above the median."""
+def _weight_beyond(total: float, alpha: float, test: Test) -> float | None:
+    """The least weight of ``total`` below a number that shows it to be above the median, to a whole pair."""
     needed = math.log(1 / alpha)
-    if log_evidence_below(0, 0, count, 0.0) < needed:
+
+    def enough(more: float) -> bool:
+        return bool(test(more, 0.0, total - more, 0.0, alpha) >= needed)
+
+    if not total or not enough(total):
         return None
-    low, high = count // 2, count
+    low, high = math.floor(total / 2), math.ceil(total)
     while high - low > 1:
         middle = (low + high) // 2
-        enough = log_evidence_below(count - middle, 0, middle, 0.0) >= needed
-        low, high = (low, middle) if enough else (middle, high)
-    return high
+        low, high = (low, middle) if enough(min(middle, total)) else (middle, high)
+    return min(float(high), total)
 
 
-def exceedance_bound(candidate: Floats, base_exceeds: Flags, alpha: float, *, upper: bool) -> float:
+def exceedance_bound(
+    candidate: Floats,
+    base_exceeds: Flags,
+    alpha: float,
+    *,
+    upper: bool,
+    weight: Floats | None = None,
+    test: Test = anytime,
+) -> float:
     """Bound of the shift at which the candidate exceeds a fixed threshold exactly as often as the baseline does.
 
     ``candidate`` is its latency minus the threshold (+inf: exceeds every shift), paired with ``base_exceeds``. That
     shift is the difference of the two arms' quantiles at the level where the baseline crosses the threshold. It is found by
-    inverting Primitive A with margin 0 on ``1{candidate exceeds threshold + shift} - 1{baseline exceeds threshold}``.
+    inverting ``test`` with margin 0 on ``1{candidate exceeds threshold + shift} - 1{baseline exceeds threshold}``.
     """
-    plain, slow = np.sort(candidate[~base_exceeds]), np.sort(candidate[base_exceeds])
-    shifts, needed = np.unique(candidate[np.isfinite(candidate)]), math.log(1 / alpha)
+    weight = np.ones(candidate.size) if weight is None else weight
+    tail = _MORE_THAN_TAIL * int(base_exceeds.sum()) + 1_000
+    if tail < candidate.size:  # the bound nearly always lies there, and sorting the tail is much less work
+        cut = float(np.partition(candidate, candidate.size - tail)[candidate.size - tail])
+        found = _exceedance_bound(candidate, base_exceeds, alpha, weight, test, upper=upper, cut=cut)
+        if found is not None and found > cut:
+            return found
+    found = _exceedance_bound(candidate, base_exceeds, alpha, weight, test, upper=upper, cut=-math.inf)
+    return found if found is not None else math.inf if upper else -math.inf
+
+
+_MORE_THAN_TAIL = 4
+
+
+def _exceedance_bound(
+    candidate: Floats,
+    base_exceeds: Flags,
+    alpha: float,
+    weight: Floats,
+    test: Test,
+    *,
+    upper: bool,
+    cut: float,
+) -> float | None:
+    """The bound among the shifts from ``cut`` on; ``None`` when there is none, or none there."""
+    plain, slow = (_Upto.of(candidate[of], weight[of], cut) for of in (~base_exceeds, base_exceeds))
+    shifts = np.unique(candidate[np.isfinite(candidate) & (candidate >= cut)])
+    needed, total = math.log(1 / alpha), plain.total + slow.total
 
     def shown(index: int) -> bool:
         shift = shifts[index]
-        worse = plain.size - np.searchsorted(plain, shift, side="right" if upper else "left")
-        better = np.searchsorted(slow, shift, side="right" if upper else "left")
-        evidence = log_evidence_below if upper else log_evidence_above
-        return evidence(worse, candidate.size - worse - better, better, 0.0) >= needed
+        worse = plain.total - plain.upto(shift, equal=upper)
+        better = slow.upto(shift, equal=upper)
+        same = max(0.0, total - worse - better)
+        evidence = test(better, same, worse, 0.0, alpha) if upper else test(worse, same, better, 0.0, alpha)
+        return bool(evidence >= needed)
 
     found = _first_index(shown, shifts.size) if upper else _last_index(shown, shifts.size)
-    return (math.inf if upper else -math.inf) if found is None else float(shifts[found])
+    return None if found is None else float(shifts[found])
+
+
+@dataclass(frozen=True, slots=True)
+class _Upto:
+    """How much weight lies at or below a value, from a cut on."""
+
+    ordered: Floats
+    sums: Floats
+
+    @classmethod
+    def of(cls, values: Floats, weight: Floats, cut: float) -> _Upto:
+        beyond = values >= cut
+        before, values, weight = float(weight[~beyond].sum()), values[beyond], weight[beyond]
+        order = np.argsort(values, kind="stable")
+        return cls(values[order], before + np.concatenate([[0.0], np.cumsum(weight[order])]))
+
+    @property
+    def total(self) -> float:
+        return float(self.sums[-1])
+
+    def upto(self, value: float, *, equal: bool) -> float:
+        return float(self.sums[np.searchsorted(self.ordered, value, side="right" if equal else "left")])
 
 
 def _first_index(holds: Callable[[int], bool], size: int) -> int | None:

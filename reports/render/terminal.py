@@ -103,7 +103,16 @@ def rule_lines(rules: Iterable[RuleResult], pen: Pen) -> list[str]:
     cells = ("RULE", "ESTIMATE", "INTERVAL", "MARGIN", "NOISE", "PAIRS")
     title = f"{'':11}" + _row(*cells)
     lines = [pen.title(f"{title}  REASON" if pen.width > _TABLE + 20 else title)]
-    return lines + [line for rule in rules for line in _rule(rule, pen)]
+    rules = tuple(rules)
+    shown, aside = [rule for rule in rules if not _aside(rule)], [rule for rule in rules if _aside(rule)]
+    lines += [line for rule in shown for line in _rule(rule, pen)]
+    words = [f"{rule.rule} {rule.verdict if rule.applies else 'does not apply'}" for rule in aside]
+    return lines + (pen.lines(f"not required: {', '.join(words)}", "  ", " " * 4) if words else [])
+
+
+def _aside(rule: RuleResult) -> bool:
+    """Has nothing to say that anybody has to act on."""
+    return not rule.applies or (not rule.required and rule.verdict is Verdict.GO)
 
 
 def _row(name: str, estimate: str, ends: str, margin: str, noise: str, pairs: str) -> str:

@@ -87,7 +87,7 @@ def run(
                 differs=bool(dice[5, n] < wrong + noise),
                 repeat_differs=bool(dice[6, n] < noise) if repeated else None,
                 streamed=bool(stream),
-                session=f"s{n // 4}",
+                session=f"s{n}",
             )
         )
     return pairs
@@ -124,6 +124,15 @@ RULE_NAMES = (
     "latency_p95",
     "ttft_median",
     "ttft_p95",
+    "tpot_median",
+    "tpot_p95",
+    "itl_median",
+    "itl_p95",
+    "format_breaks",
+    "refusals",
+    "truncations",
+    "tool_calls",
+    "cost",
 )
 
 

@@ -23,7 +23,7 @@ from reports.standing import judge_since
 from tests.reports.hostile import HOSTILE
 from tests.reports.made import MISSING, QUICK, START, answer, failure, run, same
 
-DAY = Policy(minimum_pairs=1, warmup=0)
+DAY = Policy(minimum_pairs=1, warmup=0, trim_blocks=3)
 """Trims three blocks of five minutes."""
 
 

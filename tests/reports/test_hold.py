@@ -54,9 +54,7 @@ class TestMoreOfTheSame:
 class TestNotWithoutTheWorstBlocks:
     POLICY = only(
         "errors",
-        policy=Policy(warmup=0, minimum_span=0.0, minimum_pairs=1).model_copy(
-            update={"minimum_span": 3600.0}
-        ),
+        policy=Policy(warmup=0, minimum_span=3600.0, minimum_pairs=1, trim_blocks=3),
     )
 
     def pairs(self, count: int) -> list[Pair]:

@@ -236,7 +236,8 @@ class TestWhatWouldHelp:
 
 class TestMeasured:
     def test_a_run_tells_what_its_traffic_was_like(self):
-        found = measured(columns(run(4000, 5, base_errors=0.02, spread=0.5, streamed=1.0)))
+        pairs = run(4000, 5, base_errors=0.02, spread=0.5, streamed=1.0)
+        found = measured(columns([replace(pair, session=f"s{n // 4}") for n, pair in enumerate(pairs)]))
         assert found["error_rate"] == pytest.approx(0.02, abs=0.01)
         assert found["latency_s"] == pytest.approx(0.12, rel=0.05)
         assert found["ttft_s"] == pytest.approx(0.036, rel=0.05)

@@ -39,7 +39,8 @@ def streaming(count, ttft_s=0.05):
 
 def test_each_rule_is_a_promise_of_the_policy():
     assert tuple(one.name for one in RULES) == RULE_NAMES
-    assert all(one.promise(Policy()).required for one in RULES)
+    aside = [one.name for one in RULES if not one.promise(Policy()).required]
+    assert aside == ["tpot_p95", "itl_median", "itl_p95", "cost"]
 
 
 def test_a_limit_that_the_baseline_itself_would_break_is_refused():

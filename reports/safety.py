@@ -1,0 +1,64 @@
+"""The safety stop: what should end the mirroring at once. Not a claim about rates. Pure."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from reports.columns import Columns
+from reports.stats import Flags, Floats
+
+HALT_IN_A_ROW = 20
+"""Failures, or answers cut short, in a row that stop the mirroring."""
+_BLOCK_S = 300.0
+_BLOCK_SHARE = 0.5
+_SHORT = 0.5
+"""An answer of at most half the baseline's tokens may have been cut short."""
+
+
+def halt(columns: Columns, *, counted: Flags) -> str | None:
+    """Why the mirroring should stop at once, or ``None``.
+
+    Looks at requests that the baseline did not fail too. Any of: 20 failures of the candidate in a row, whatever was
+    withheld between them; at the end of the run nothing but failures and copies withheld by the open breaker, 20 or
+    more; 20 answers in a row cut short where the baseline's were not; half of at least 20 requests failed within five
+    minutes (``counted``: not during the warm-up).
+    """
+    candidate, sound = columns.candidate, ~columns.baseline.failed
+    failed, answered = candidate.failed & sound, candidate.answered & sound
+    if _longest(failed[failed | answered]) >= HALT_IN_A_ROW:
+        return f"the candidate failed {HALT_IN_A_ROW} requests in a row that the baseline answered"
+    since = int(np.flatnonzero(answered)[-1]) + 1 if answered.any() else 0
+    lost, withheld = int(failed[since:].sum()), int((candidate.withheld & sound)[since:].sum())
+    if lost and lost + withheld >= HALT_IN_A_ROW:
+        return f"the candidate stopped answering: {lost} failures, then {withheld} copies withheld by the circuit breaker"
+    if _longest(_cut_short(columns)[answered]) >= HALT_IN_A_ROW:
+        return f"the candidate cut {HALT_IN_A_ROW} answers in a row short that the baseline gave in full"
+    return _bad_block(columns.at, failed & counted, answered & counted)
+
+
+def _cut_short(columns: Columns) -> Flags:
+    """Where the candidate says that it ended at its token limit, and the baseline does not; where nothing is said of the
+    end, whether it gave at most half the baseline's tokens."""
+    place = columns.traits.index("truncation")
+    before, after = (arm.traits[:, place] for arm in (columns.baseline, columns.candidate))
+    short = columns.candidate.tokens <= _SHORT * columns.baseline.tokens
+    cut: Flags = np.where(after >= 0, (after > 0) & (before == 0), short)
+    return cut
+
+
+def _longest(flags: Flags) -> int:
+    """Length of the longest run of true."""
+    edges = np.flatnonzero(np.diff(flags.astype(np.int8), prepend=0, append=0))
+    return int((edges[1::2] - edges[::2]).max()) if edges.size else 0
+
+
+def _bad_block(at: Floats, failed: Flags, answered: Flags) -> str | None:
+    if not failed.any():
+        return None
+    block = np.floor((at - at[0]) / _BLOCK_S).astype(np.int64)
+    ids = np.unique(block, return_inverse=True)[1]
+    bad, good = np.bincount(ids, weights=failed), np.bincount(ids, weights=answered)
+    worst = int(np.argmax(np.where(bad + good >= HALT_IN_A_ROW, bad / np.maximum(1, bad + good), 0)))
+    if bad[worst] + good[worst] < HALT_IN_A_ROW or bad[worst] < _BLOCK_SHARE * (bad[worst] + good[worst]):
+        return None
+    return f"the candidate failed {bad[worst]:.0f} of {bad[worst] + good[worst]:.0f} requests within five minutes"
