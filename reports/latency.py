@@ -97,7 +97,10 @@ def _applies(columns: Columns, latency: Latency, frame: Frame) -> Flags | str:
 def median(
     latency: Latency, promise: Callable[[Policy], LatencyRule]
 ) -> Callable[[Columns, Frame], Reading | Unread]:
-    """Reads paired differences: sign of (candidate - baseline - margin). Both failed: no difference."""
+    """Reads paired differences: sign of (candidate - baseline - margin). Both failed: no difference.
+
+    Towards ROLLBACK only requests that have a latency in both arms, a timeout's being infinite.
+    """
 
     def read(columns: Columns, frame: Frame) -> Reading | Unread:
         rule, having = promise(frame.policy), _applies(columns, latency, frame)
@@ -126,21 +129,29 @@ def _differences(
     margin = rule.margin if typical is None else max(rule.margin, relative * typical)
     excess = candidate - base - np.maximum(rule.margin, relative * np.where(np.isinf(base), 0.0, base))
     signs, shown = np.sign(excess).astype(np.int8), excess + margin
+    cautious, alpha = count_signs(signs, weight), frame.policy.alpha
+    timed = _has_latency(columns.baseline) & _has_latency(columns.candidate)
+    told = weights(columns.session[timed])
+
+    def bounds() -> tuple[float, float]:
+        low, high = median_interval(shown[timed], alpha, told, frame.test)
+        return low, high if timed.all() else median_interval(shown, alpha, weight, frame.test)[1]
+
     return Reading(
-        at=columns.at,
-        position=columns.position,
-        signs=signs,
-        weight=weight,
-        cautious=count_signs(signs, weight),
+        at=columns.at[timed],
+        position=columns.position[timed],
+        signs=signs[timed],
+        weight=told,
+        cautious=cautious,
         pairs=signs.size,
         delivered=int(columns.candidate.answered.sum()),
         missing=missing,
         bar=0.0,
         margin=margin,
-        estimate=_middle(shown, weight),
-        bounds=lambda: median_interval(shown, frame.policy.alpha, weight, frame.test),
+        estimate=_middle(shown[timed], told),
+        bounds=bounds,
         baseline=typical,
-        candidate=_middle(candidate, weight),
+        candidate=_middle(candidate[timed], told),
     )
 
 

@@ -176,7 +176,7 @@ def test_scores_have_exact_intervals_and_keep_their_targets() -> None:
     assert kept(FOUND[0], Score.of([Answer(2.0)] * 10))
 
 
-@pytest.mark.parametrize("family", [*AT_ONCE[::2], *HOLD[:-1]], ids=lambda family: family.name)
+@pytest.mark.parametrize("family", [*AT_ONCE[::2], *HOLD], ids=lambda family: family.name)
 def test_what_has_to_be_certain_is(family: Family) -> None:
     for number in range(2):
         assert answer(family, calibrate.seed_of(family, number))[0].hours is not None
