@@ -8,10 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from reports.columns import Columns
-from reports.judge import judge_columns
+from reports.judge import judge_columns, take_in
 from reports.judgement import Verdict
 from reports.policy import Policy
-from reports.stats import Floats
+from reports.reading import Reading, Unread
+from reports.rules import RULES
+from reports.stats import Floats, counts_by_block, grid_of
+from reports.weighing import Scale, evidences_above, harmful
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,3 +64,48 @@ def known_at(table: Columns) -> Floats:
     """When both answers of each pair had come, epoch seconds."""
     slowest = np.fmax(np.nan_to_num(table.baseline.e2e), np.nan_to_num(table.candidate.e2e))
     return table.at + slowest
+
+
+def first_rollback(
+    table: Columns,
+    policy: Policy,
+    *,
+    now: float,
+    counters: Mapping[str, int] | None = None,
+    final: bool = False,
+    timeout_s: float = 600.0,
+) -> Look | None:
+    """The first hour's end at which a required rule's evidence sufficed for ROLLBACK, though later pairs may have thinned it.
+
+    Arguments as of ``judge``; the evidence is that of the pairs as they are read today, those of the candidate's version
+    today. ``None``: it never did. A fixed-sample analysis has no earlier looks.
+    """
+    if policy.analysis == "fixed":
+        return None
+    seen = take_in(table, policy, now=now, counters=counters, final=final, timeout_s=timeout_s)
+    found = [
+        Look(at=at, verdict=Verdict.ROLLBACK, code=rule.name)
+        for rule in RULES
+        if rule.promise(policy).required and not harmful(seen.floors[rule.name], seen.measure)
+        for at in _crossed(seen.readings[rule.name], seen.measure)
+    ]
+    return min(found, key=lambda look: look.at) if found else None
+
+
+def _crossed(read: Reading | Unread, measure: Scale) -> Iterator[float]:
+    """The end of the first period by which the evidence sufficed, or nothing."""
+    if not isinstance(read, Reading) or read.missing > read.signs.size or not read.signs.size:
+        return
+    grid = grid_of(read.at, block_s=measure.block_s, period_s=measure.period_s)
+    counts = counts_by_block(read.signs, grid.block, len(grid.period), read.weight)
+    periods = np.unique(grid.period)
+    for some in np.array_split(periods, -(-periods.size // _AT_ONCE)):
+        upto = np.where((grid.period <= some[:, None])[..., None], counts, 0.0)
+        enough = evidences_above(upto, grid.period, read.bar, measure) >= measure.needed_rollback
+        if enough.any():
+            yield float(read.at[0] + (some[int(np.argmax(enough))] + 1) * measure.period_s)
+            return
+
+
+_AT_ONCE = 16
+"""Looks whose blocks are in memory together."""

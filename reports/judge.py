@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -62,18 +62,9 @@ def judge_columns(
     verdict_only: bool = False,
 ) -> Judgement:
     """``judge`` on columns; ``verdict_only`` leaves out what only a reader wants: labels, quality and slices."""
-    table = replace(table, position=np.arange(len(table)))
-    ledger = sort_out(table, policy, now=now, final=final, timeout_s=timeout_s)
-    evidence, frame = ledger.evidence, frame_of(ledger, policy)
-    ppm = (counters or {}).get("mirror_ppm")
-    waits = policy.analysis == "fixed" and not final
-    readings = _readings(
-        evidence, frame, _UNFINISHED if waits else unfit(evidence, counters or {}), every=waits
-    )
-    stakes = sum(rule.promise(policy).required and _applies(readings[rule.name]) for rule in RULES)
-    measure = scale(policy, span_s=_span(evidence), mirrored=ppm / 1e6 if ppm else None, rules=stakes)
-    repeats = as_candidate(evidence)
-    floors = {rule.name: floor(rule, repeats, frame) for rule in RULES}
+    seen = take_in(table, policy, now=now, counters=counters, final=final, timeout_s=timeout_s)
+    ledger, evidence, readings, measure = seen.ledger, seen.ledger.evidence, seen.readings, seen.measure
+    floors = seen.floors
     biased = tuple(name for name, noise in floors.items() if harmful(noise, measure))
     rules = tuple(
         weigh(
@@ -89,7 +80,7 @@ def judge_columns(
     found = checks(
         Facts(policy=policy, ledger=ledger, readings=readings, biased=biased, counters=counters or {})
     )
-    stop = halt(table, counted=~ledger.places["warm_up"])
+    stop = halt(ledger.columns, counted=~ledger.places["warm_up"])
     verdict, code, reason = _conclude(rules, found, stop)
     return Judgement(
         verdict=verdict,
@@ -106,6 +97,46 @@ def judge_columns(
         quality=() if verdict_only else quality(evidence, measure),
         slices=Slices() if verdict_only else slices(evidence, readings, measure),
         method=_method(policy, measure),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taken:
+    """What a judgement rests on, before anything is concluded."""
+
+    ledger: Ledger
+    readings: Mapping[str, Reading | Unread]
+    """By rule."""
+    floors: Mapping[str, Reading | Unread]
+    """The same, between the baseline and its own repeat."""
+    measure: Scale
+
+
+def take_in(
+    table: Columns,
+    policy: Policy,
+    *,
+    now: float,
+    counters: Mapping[str, int] | None,
+    final: bool,
+    timeout_s: float,
+) -> Taken:
+    """Every rule's reading of the pairs that count; arguments as of ``judge``."""
+    table = replace(table, position=np.arange(len(table)))
+    ledger = sort_out(table, policy, now=now, final=final, timeout_s=timeout_s)
+    evidence, frame = ledger.evidence, frame_of(ledger, policy)
+    ppm = (counters or {}).get("mirror_ppm")
+    waits = policy.analysis == "fixed" and not final
+    readings = _readings(
+        evidence, frame, _UNFINISHED if waits else unfit(evidence, counters or {}), every=waits
+    )
+    stakes = sum(rule.promise(policy).required and _applies(readings[rule.name]) for rule in RULES)
+    repeats = as_candidate(evidence)
+    return Taken(
+        ledger=ledger,
+        readings=readings,
+        floors={rule.name: floor(rule, repeats, frame) for rule in RULES},
+        measure=scale(policy, span_s=_span(evidence), mirrored=ppm / 1e6 if ppm else None, rules=stakes),
     )
 
 

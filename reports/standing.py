@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
-import numpy as np
-
 from reports.columns import Columns, columns
-from reports.judge import judge_columns
+from reports.history import first_rollback
+from reports.judge import TITLES, judge_columns
 from reports.judgement import Check, Judgement, Pair, RuleResult, Verdict
 from reports.policy import Policy
 
@@ -23,8 +23,9 @@ def judge_since(pairs: Sequence[Pair], policy: Policy, *, since: float | None, *
     table = columns(pairs)
     whole = judge_columns(table, policy, **asked)
     if since is None:
-        return whole
-    fresh = judge_columns(_from(table, since), policy, **asked, verdict_only=True)
+        return _sticky(whole, table, policy, asked)
+    late = table.take(table.at >= since)
+    fresh = _sticky(judge_columns(late, policy, **asked, verdict_only=True), late, policy, asked)
     if fresh.verdict is Verdict.ROLLBACK:
         return _standing(whole, fresh, fresh.code, fresh.reason, Verdict.ROLLBACK)
     if whole.verdict is not Verdict.ROLLBACK:
@@ -36,10 +37,23 @@ def judge_since(pairs: Sequence[Pair], policy: Policy, *, since: float | None, *
     return _standing(whole, fresh, code, reason, Verdict.HOLD)
 
 
-def _from(table: Columns, since: float) -> Columns:
-    """The pairs from ``since`` on, as a run of their own."""
-    late = table.take(table.at >= since)
-    return replace(late, position=np.arange(len(late)))
+def _sticky(judged: Judgement, table: Columns, policy: Policy, asked: Mapping[str, Any]) -> Judgement:
+    """A ROLLBACK stays one, though better hours have thinned its evidence: who waits long enough is not cured by that."""
+    if judged.verdict is Verdict.ROLLBACK:
+        return judged
+    first = first_rollback(table, policy, **asked)
+    if first is None:
+        return judged
+    when = datetime.fromtimestamp(first.at, UTC).strftime("%Y-%m-%dT%H:%MZ")
+    stays = f"its evidence sufficed by {when}, and a ROLLBACK stays until somebody acknowledges it"
+    rules = tuple(
+        replace(rule, verdict=Verdict.ROLLBACK, reason=f"{rule.reason}; {stays}")
+        if rule.rule == first.code
+        else rule
+        for rule in judged.rules
+    )
+    reason = f"{TITLES[first.code].capitalize()}: {stays}."
+    return replace(judged, verdict=Verdict.ROLLBACK, code=first.code, reason=reason, rules=rules)
 
 
 def _standing(whole: Judgement, fresh: Judgement, code: str, reason: str, verdict: Verdict) -> Judgement:
