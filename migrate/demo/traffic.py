@@ -58,7 +58,7 @@ async def send(
         start, pending = loop.time(), set[asyncio.Task[None]]()
         for number in range(requests):
             await asyncio.sleep(max(0.0, start + number / rate - loop.time()))
-            call = request(chance.choice(rows), number // 2, stream=chance.random() < 0.7)
+            call = request(chance.choice(rows), number, stream=chance.random() < 0.7)
             task = asyncio.create_task(_one(client, call, outcome, tick))
             pending.add(task)
             task.add_done_callback(pending.discard)
