@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks import calibrate
 from benchmarks.calibration import replayed
-from benchmarks.calibration.families import AT_MARGIN, AT_ONCE, FOUND, HOLD, KEPT, NO_HARM, Family
+from benchmarks.calibration.families import AT_MARGIN, AT_ONCE, FAMILIES, FOUND, HOLD, KEPT, NO_HARM, Family
 from benchmarks.calibration.generator import START, TIMEOUT_S, Harm, Traffic, made
 from benchmarks.calibration.rivals import RIVALS, Seen, high, kayenta
 from benchmarks.calibration.scoring import Answer, Score, answer, kept
@@ -189,3 +189,9 @@ def test_a_small_calibration_is_the_same_again(capsys: pytest.CaptureFixture[str
     assert calibrate.main(words) == 0
     assert capsys.readouterr().out == first
     assert "| five pairs: HOLD with its code | ≥ 100% | 100 % (15.8 % to 100 %) |" in first
+
+
+def test_the_page_has_a_line_for_every_family() -> None:
+    rows = [line for line in calibrate.PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("| ")]
+    missing = [one.name for one in FAMILIES if not any(row.startswith(f"| {one.name}: ") for row in rows)]
+    assert not missing
