@@ -131,7 +131,7 @@ def _chance(
     @cache
     def drawn(horizon: float) -> _Drawn:
         measure = scale(policy, span_s=horizon)
-        step = measure.block_s if trimmed and measure.trim else horizon / _STEPS
+        step = measure.block_s if trimmed and math.isfinite(measure.most) else horizon / _STEPS
         chance = np.random.default_rng((*seed, int(horizon)))
         return _draw(signs, measure, math.ceil(horizon / step), step, runs, chance)
 
