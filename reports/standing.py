@@ -21,11 +21,10 @@ def judge_since(pairs: Sequence[Pair], policy: Policy, *, since: float | None, *
     are the other arguments of ``judge``.
     """
     table = columns(pairs)
-    whole = judge_columns(table, policy, **asked)
     if since is None:
-        return _sticky(whole, table, policy, asked)
-    late = table.take(table.at >= since)
-    fresh = _sticky(judge_columns(late, policy, **asked, verdict_only=True), late, policy, asked)
+        return judge_standing(table, policy, **asked)
+    whole = judge_columns(table, policy, **asked)
+    fresh = judge_standing(table.take(table.at >= since), policy, **asked, verdict_only=True)
     if fresh.verdict is Verdict.ROLLBACK:
         return _standing(whole, fresh, fresh.code, fresh.reason, Verdict.ROLLBACK)
     if whole.verdict is not Verdict.ROLLBACK:
@@ -37,8 +36,9 @@ def judge_since(pairs: Sequence[Pair], policy: Policy, *, since: float | None, *
     return _standing(whole, fresh, code, reason, Verdict.HOLD)
 
 
-def _sticky(judged: Judgement, table: Columns, policy: Policy, asked: Mapping[str, Any]) -> Judgement:
-    """A ROLLBACK stays one, though better hours have thinned its evidence: who waits long enough is not cured by that."""
+def judge_standing(table: Columns, policy: Policy, *, verdict_only: bool = False, **asked: Any) -> Judgement:
+    """``judge_columns``, where a ROLLBACK stays one though better hours have thinned its evidence: waiting is no cure."""
+    judged = judge_columns(table, policy, **asked, verdict_only=verdict_only)
     if judged.verdict is Verdict.ROLLBACK:
         return judged
     first = first_rollback(table, policy, **asked)

@@ -23,12 +23,12 @@ from replay.formats.sources import Source
 from reports.cells import InvalidNumber, Unreadable
 from reports.columns import Columns
 from reports.history import Look, history
-from reports.judge import judge_columns
 from reports.judgement import Judgement, Verdict
 from reports.measured import unjudged
 from reports.policy import Policy
 from reports.render.judged import as_line, as_text
 from reports.render.text import plain
+from reports.standing import judge_standing
 
 _MOST_LOOKS = 10_000
 _EPILOG = """\b
@@ -132,7 +132,7 @@ def _found(source: Source, policy: Policy, every: float | None, *, quiet: bool) 
         progress.update(task, description=f"judging {len(table):,} pairs", total=None)
         looks = None if every is None else history(table, policy, looks=_looks(table, every, source.name))
     now = float(table.at[-1]) if len(table) else 0.0
-    judgement = judge_columns(table, policy, now=now, final=True)
+    judgement = judge_standing(table, policy, now=now, final=True)
     return _Found(name=_name(source), judgement=judgement, looks=looks, code=_CODES[judgement.verdict])
 
 

@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ import pytest
 from migrate.cli import main
 from replay.exchange import Outcome
 from replay.formats.unpacking import zstd
-from tests.reports.made import START, run, same
+from tests.reports.made import START, changed, failure, run, same
 from tests.reports.records import records
 
 COMMAND = [sys.executable, "-m", "migrate", "judge"]
@@ -441,3 +442,15 @@ def test_the_page_runs_as_written() -> None:
     assert line["verdict"] == "HOLD" and len(line["history"]) == 1
     said = re.findall(r"`([a-z_]+)`", section.split("`outcome` is one of ")[1].split(";")[0])
     assert said == list(Outcome)
+
+
+def test_a_rollback_is_not_waited_away(capsys: pytest.CaptureFixture[str]) -> None:
+    harmed = changed(same(400, rate=0.1), lambda n: n % 8 == 0, candidate=failure())
+    better = [replace(pair, id=f"b{pair.id}") for pair in same(40_000, rate=0.1, start=START + 4_000)]
+    Path("policy.yaml").write_text("{rehearsal: true, minimum_span: 0, minimum_pairs: 1, warmup: 0}")
+    path = saved(records([*harmed, *better]))
+    assert judge(path, "--policy", "policy.yaml", "--format", "json", "--every", "1h", "--quiet") == 3
+    (line,) = found(capsys.readouterr().out)
+    assert (line["verdict"], line["code"]) == ("ROLLBACK", "errors")
+    assert line["history"][-1]["verdict"] == "ROLLBACK"
+    assert "until somebody acknowledges it" in line["reason"]
