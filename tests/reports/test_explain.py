@@ -82,11 +82,11 @@ def test_the_pairs_that_weigh_most_are_named_in_both_directions() -> None:
     pairs[7] = replace(pairs[7], candidate=answer(3.0))
     pairs[9] = replace(pairs[9], candidate=answer(9.0))
     pairs[11] = replace(pairs[11], candidate=failure(Outcome.TIMEOUT, 60.0))
-    pairs[13] = replace(pairs[13], baseline=failure())
+    pairs[13] = replace(pairs[13], baseline=failure(Outcome.TIMEOUT, 60.0))
     found = why(pairs, "latency_median")
     assert [one.id for one in found.worse] == ["000011", "000009", "000007"]
     assert [(one.baseline_s, one.candidate_s) for one in found.worse] == [(0.2, None), (0.2, 9.0), (0.2, 3.0)]
-    assert found.better[0].id == "000013" and found.better[0].baseline == "http_error"
+    assert found.better[0].id == "000013" and found.better[0].baseline == "timeout"
     errors = why(pairs, "errors")
     assert [one.id for one in errors.worse] == ["000011"] and [one.id for one in errors.better] == ["000013"]
     assert errors.worse[0].candidate == "timeout" and errors.worse[0].candidate_s is None
