@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from reports.columns import Columns
-from reports.judge import judge_columns, take_in
+from reports.judge import Taken, judge_columns
 from reports.judgement import Verdict
 from reports.policy import Policy
 from reports.reading import Reading, Unread
 from reports.rules import RULES
 from reports.stats import Floats, counts_by_block, grid_of
-from reports.weighing import Scale, evidences_above, harmful
+from reports.weighing import Scale, evidences_above
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,27 +66,18 @@ def known_at(table: Columns) -> Floats:
     return table.at + slowest
 
 
-def first_rollback(
-    table: Columns,
-    policy: Policy,
-    *,
-    now: float,
-    counters: Mapping[str, int] | None = None,
-    final: bool = False,
-    timeout_s: float = 600.0,
-) -> Look | None:
+def first_rollback(seen: Taken) -> Look | None:
     """The first hour's end at which a required rule's evidence sufficed for ROLLBACK, though later pairs may have thinned it.
 
-    Arguments as of ``judge``; the evidence is that of the pairs as they are read today, those of the candidate's version
-    today. ``None``: it never did. A fixed-sample analysis has no earlier looks.
+    The evidence is that of the pairs as they are read today, those of the candidate's version today. ``None``: it never
+    did. A fixed-sample analysis has no earlier looks.
     """
-    if policy.analysis == "fixed":
+    if seen.policy.analysis == "fixed":
         return None
-    seen = take_in(table, policy, now=now, counters=counters, final=final, timeout_s=timeout_s)
     found = [
         Look(at=at, verdict=Verdict.ROLLBACK, code=rule.name)
         for rule in RULES
-        if rule.promise(policy).required and not harmful(seen.floors[rule.name], seen.measure)
+        if rule.promise(seen.policy).required and rule.name not in seen.biased
         for at in _crossed(seen.readings[rule.name], seen.measure)
     ]
     return min(found, key=lambda look: look.at) if found else None

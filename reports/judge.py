@@ -63,22 +63,25 @@ def judge_columns(
 ) -> Judgement:
     """``judge`` on columns; ``verdict_only`` leaves out what only a reader wants: labels, quality and slices."""
     seen = take_in(table, policy, now=now, counters=counters, final=final, timeout_s=timeout_s)
-    ledger, evidence, readings, measure = seen.ledger, seen.ledger.evidence, seen.readings, seen.measure
-    floors = seen.floors
-    biased = tuple(name for name, noise in floors.items() if harmful(noise, measure))
+    return conclude(seen, verdict_only=verdict_only)
+
+
+def conclude(seen: Taken, *, verdict_only: bool = False) -> Judgement:
+    """The judgement of what was taken in."""
+    ledger, readings, measure, policy = seen.ledger, seen.readings, seen.measure, seen.policy
     rules = tuple(
         weigh(
             rule,
             readings[rule.name],
             measure,
             required=rule.promise(policy).required,
-            noise=floors[rule.name],
+            noise=seen.floors[rule.name],
             brief=verdict_only,
         )
         for rule in RULES
     )
     found = checks(
-        Facts(policy=policy, ledger=ledger, readings=readings, biased=biased, counters=counters or {})
+        Facts(policy=policy, ledger=ledger, readings=readings, biased=seen.biased, counters=seen.counters)
     )
     stop = halt(ledger.columns, counted=~ledger.places["warm_up"])
     verdict, code, reason = _conclude(rules, found, stop)
@@ -92,10 +95,10 @@ def judge_columns(
             Check(code="halt", passed=stop is None, message=stop or "no outage of the candidate"),
         ),
         ledger=ledger.counts,
-        span_s=_span(table),
-        labels=() if verdict_only else labels(evidence, policy, measure),
-        quality=() if verdict_only else quality(evidence, measure),
-        slices=Slices() if verdict_only else slices(evidence, readings, measure),
+        span_s=_span(ledger.columns),
+        labels=() if verdict_only else labels(ledger.evidence, policy, measure),
+        quality=() if verdict_only else quality(ledger.evidence, measure),
+        slices=Slices() if verdict_only else slices(ledger.evidence, readings, measure),
         method=_method(policy, measure),
     )
 
@@ -104,6 +107,8 @@ def judge_columns(
 class Taken:
     """What a judgement rests on, before anything is concluded."""
 
+    policy: Policy
+    counters: Mapping[str, int]
     ledger: Ledger
     readings: Mapping[str, Reading | Unread]
     """By rule."""
@@ -111,28 +116,33 @@ class Taken:
     """The same, between the baseline and its own repeat."""
     measure: Scale
 
+    @property
+    def biased(self) -> tuple[str, ...]:
+        """Rules that the baseline's own repeat breaks."""
+        return tuple(name for name, noise in self.floors.items() if harmful(noise, self.measure))
+
 
 def take_in(
     table: Columns,
     policy: Policy,
     *,
     now: float,
-    counters: Mapping[str, int] | None,
-    final: bool,
-    timeout_s: float,
+    counters: Mapping[str, int] | None = None,
+    final: bool = False,
+    timeout_s: float = 600.0,
 ) -> Taken:
     """Every rule's reading of the pairs that count; arguments as of ``judge``."""
-    table = replace(table, position=np.arange(len(table)))
+    table, counters = replace(table, position=np.arange(len(table))), counters or {}
     ledger = sort_out(table, policy, now=now, final=final, timeout_s=timeout_s)
     evidence, frame = ledger.evidence, frame_of(ledger, policy)
-    ppm = (counters or {}).get("mirror_ppm")
+    ppm = counters.get("mirror_ppm")
     waits = policy.analysis == "fixed" and not final
-    readings = _readings(
-        evidence, frame, _UNFINISHED if waits else unfit(evidence, counters or {}), every=waits
-    )
+    readings = _readings(evidence, frame, _UNFINISHED if waits else unfit(evidence, counters), every=waits)
     stakes = sum(rule.promise(policy).required and _applies(readings[rule.name]) for rule in RULES)
     repeats = as_candidate(evidence)
     return Taken(
+        policy=policy,
+        counters=counters,
         ledger=ledger,
         readings=readings,
         floors={rule.name: floor(rule, repeats, frame) for rule in RULES},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import attrgetter
 
 from replay.exchange import Outcome
 from reports.columns import Answers, Columns
@@ -11,7 +12,7 @@ from reports.cost import cost
 from reports.disagreement import read_disagreement
 from reports.latency import median, p95, slow_share
 from reports.policy import CostRule, DisagreementRule, LatencyRule, LimitRule, Policy, ShareRule
-from reports.reading import Frame, Reading, Unread, e2e, itl, share_reading, tpot, ttft
+from reports.reading import Frame, Latency, Reading, Unread, e2e, itl, share_reading, tpot, ttft
 from reports.shape import shape
 from reports.stats import Flags
 
@@ -54,19 +55,47 @@ _SHARE = "signed counts of paired differences, each bound {bound}"
 _MEDIAN = "median of paired differences, inverted sign test, each bound {bound}"
 _TAIL = "paired exceedances of the baseline's own p95, inverted, each bound {bound}"
 
+
+def _timed(name: str, what: str, latency: Latency) -> tuple[Rule, Rule]:
+    """The median and the tail of one latency."""
+    return (
+        Rule(
+            name=f"{name}_median",
+            title=f"median {what}",
+            unit="s",
+            read=median(latency, attrgetter(f"{name}_median")),
+            method=_MEDIAN,
+        ),
+        Rule(
+            name=f"{name}_p95",
+            title=f"p95 {what}",
+            unit="s",
+            read=p95(latency, attrgetter(f"{name}_p95")),
+            method=_TAIL,
+        ),
+    )
+
+
+def _shaped(name: str, title: str, trait: str, harm: int) -> Rule:
+    """What can be seen of an answer by itself."""
+    return Rule(
+        name=name, title=title, unit="share", read=shape(trait, harm, attrgetter(name)), method=_SHARE
+    )
+
+
 RULES: tuple[Rule, ...] = (
     Rule(
         name="errors",
         title="errors",
         unit="share",
-        read=_failing(lambda arm: arm.failed, lambda policy: policy.errors),
+        read=_failing(lambda arm: arm.failed, attrgetter("errors")),
         method=_SHARE,
     ),
     Rule(
         name="timeouts",
         title="timeouts",
         unit="share",
-        read=_failing(lambda arm: arm.having(Outcome.TIMEOUT), lambda policy: policy.timeouts),
+        read=_failing(lambda arm: arm.having(Outcome.TIMEOUT), attrgetter("timeouts")),
         method=_SHARE,
     ),
     Rule(
@@ -83,90 +112,14 @@ RULES: tuple[Rule, ...] = (
         read=slow_share,
         method=_SHARE,
     ),
-    Rule(
-        name="latency_median",
-        title="median end-to-end latency",
-        unit="s",
-        read=median(e2e, lambda policy: policy.latency_median),
-        method=_MEDIAN,
-    ),
-    Rule(
-        name="latency_p95",
-        title="p95 end-to-end latency",
-        unit="s",
-        read=p95(e2e, lambda policy: policy.latency_p95),
-        method=_TAIL,
-    ),
-    Rule(
-        name="ttft_median",
-        title="median time to first token",
-        unit="s",
-        read=median(ttft, lambda policy: policy.ttft_median),
-        method=_MEDIAN,
-    ),
-    Rule(
-        name="ttft_p95",
-        title="p95 time to first token",
-        unit="s",
-        read=p95(ttft, lambda policy: policy.ttft_p95),
-        method=_TAIL,
-    ),
-    Rule(
-        name="tpot_median",
-        title="median time per output token",
-        unit="s",
-        read=median(tpot, lambda policy: policy.tpot_median),
-        method=_MEDIAN,
-    ),
-    Rule(
-        name="tpot_p95",
-        title="p95 time per output token",
-        unit="s",
-        read=p95(tpot, lambda policy: policy.tpot_p95),
-        method=_TAIL,
-    ),
-    Rule(
-        name="itl_median",
-        title="median of the longest waits within a stream",
-        unit="s",
-        read=median(itl, lambda policy: policy.itl_median),
-        method=_MEDIAN,
-    ),
-    Rule(
-        name="itl_p95",
-        title="p95 of the longest waits within a stream",
-        unit="s",
-        read=p95(itl, lambda policy: policy.itl_p95),
-        method=_TAIL,
-    ),
-    Rule(
-        name="format_breaks",
-        title="answers that are not the JSON that was asked for",
-        unit="share",
-        read=shape("valid_json", 0, lambda policy: policy.format_breaks, "no answer was asked for as JSON"),
-        method=_SHARE,
-    ),
-    Rule(
-        name="refusals",
-        title="refusals",
-        unit="share",
-        read=shape("refusal", 1, lambda policy: policy.refusals, "what was answered is not known"),
-        method=_SHARE,
-    ),
-    Rule(
-        name="truncations",
-        title="answers cut off at their token limit",
-        unit="share",
-        read=shape("truncation", 1, lambda policy: policy.truncations, "what was answered is not known"),
-        method=_SHARE,
-    ),
-    Rule(
-        name="tool_calls",
-        title="tool calls that are no longer made",
-        unit="share",
-        read=shape("tool_calls", 0, lambda policy: policy.tool_calls, "what was answered is not known"),
-        method=_SHARE,
-    ),
+    *_timed("latency", "end-to-end latency", e2e),
+    *_timed("ttft", "time to first token", ttft),
+    *_timed("tpot", "time per output token", tpot),
+    *_timed("itl", "of the longest waits within a stream", itl),
+    _shaped("format_breaks", "answers that are not the JSON that was asked for", "valid_json", 0),
+    _shaped("refusals", "refusals", "refusal", 1),
+    _shaped("truncations", "answers cut off at their token limit", "truncation", 1),
+    _shaped("tool_calls", "tool calls that are no longer made", "tool_calls", 0),
     Rule(
         name="cost",
         title="cost of a request",

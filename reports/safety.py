@@ -32,7 +32,7 @@ def halt(columns: Columns, *, counted: Flags) -> str | None:
     if lost and lost + withheld >= HALT_IN_A_ROW:
         return f"the candidate stopped answering: {lost} failures, then {withheld} copies withheld by the circuit breaker"
     if _longest(_cut_short(columns)[answered]) >= HALT_IN_A_ROW:
-        return f"the candidate cut {HALT_IN_A_ROW} answers in a row short that the baseline gave in full"
+        return f"the candidate cut {HALT_IN_A_ROW} answers in a row short, and the baseline did not"
     return _bad_block(columns.at, failed & counted, answered & counted)
 
 

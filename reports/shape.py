@@ -15,9 +15,9 @@ from reports.stats import Flags, count_signs, share_interval
 
 
 def shape(
-    trait: str, harm: int, promise: Callable[[Policy], ShareRule], absent: str
+    trait: str, harm: int, promise: Callable[[Policy], ShareRule]
 ) -> Callable[[Columns, Frame], Reading | Unread]:
-    """Reads a trait of answers whose value ``harm`` (1 yes, 0 no) serves the user worse; ``absent``: why it may not apply.
+    """Reads a trait of answers whose value ``harm`` (1 yes, 0 no) serves the user worse.
 
     A share of all pairs of whose answers anything is known. Towards GO an arm that failed alone did harm; towards ROLLBACK
     there is no answer to look at: errors have their own rule.
@@ -27,7 +27,8 @@ def shape(
         margin, place = promise(frame.policy).margin, columns.traits.index(trait)
         base, candidate = (arm.traits[:, place] for arm in (columns.baseline, columns.candidate))
         if not ((base >= 0) & (candidate >= 0)).any():
-            return Unread(reason=f"does not apply: {absent}", applicable=False, margin=margin)
+            reason = "does not apply: nothing is known of it in any pair of answers"
+            return Unread(reason=reason, applicable=False, margin=margin)
         missing = int((columns.baseline.missing | columns.candidate.missing).sum())
         both = columns.baseline.answered & columns.candidate.answered
         asked = both & _seen(columns.baseline) & _seen(columns.candidate)

@@ -9,7 +9,7 @@ from typing import Any
 
 from reports.columns import Columns, columns
 from reports.history import first_rollback
-from reports.judge import TITLES, judge_columns
+from reports.judge import TITLES, conclude, judge_columns, take_in
 from reports.judgement import Check, Judgement, Pair, RuleResult, Verdict
 from reports.policy import Policy
 
@@ -38,10 +38,9 @@ def judge_since(pairs: Sequence[Pair], policy: Policy, *, since: float | None, *
 
 def judge_standing(table: Columns, policy: Policy, *, verdict_only: bool = False, **asked: Any) -> Judgement:
     """``judge_columns``, where a ROLLBACK stays one though better hours have thinned its evidence: waiting is no cure."""
-    judged = judge_columns(table, policy, **asked, verdict_only=verdict_only)
-    if judged.verdict is Verdict.ROLLBACK:
-        return judged
-    first = first_rollback(table, policy, **asked)
+    seen = take_in(table, policy, **asked)
+    judged = conclude(seen, verdict_only=verdict_only)
+    first = None if judged.verdict is Verdict.ROLLBACK else first_rollback(seen)
     if first is None:
         return judged
     when = datetime.fromtimestamp(first.at, UTC).strftime("%Y-%m-%dT%H:%MZ")

@@ -6,6 +6,7 @@ import pytest
 
 from reports.columns import columns
 from reports.history import first_rollback, history
+from reports.judge import take_in
 from reports.judgement import Verdict
 from reports.policy import Policy
 from reports.standing import judge_since
@@ -39,7 +40,7 @@ def test_an_answer_that_is_still_on_its_way_is_not_known_yet():
 def test_a_rollback_stays_when_good_hours_have_thinned_its_evidence():
     pairs = [*six_hours(worst=0), *same(40_000, rate=0.1, start=START + HOURS * 3600)]
     found = judge_since(pairs, LONG, since=None, now=START + 1e7, final=True)
-    first = first_rollback(columns(pairs), LONG, now=START + 1e7, final=True)
+    first = first_rollback(take_in(columns(pairs), LONG, now=START + 1e7, final=True))
     assert first is not None and (first.code, first.verdict) == ("errors", Verdict.ROLLBACK)
     assert first.at <= START + 2 * 3600
     assert found.verdict is Verdict.ROLLBACK and "until somebody acknowledges it" in found.reason
@@ -47,9 +48,9 @@ def test_a_rollback_stays_when_good_hours_have_thinned_its_evidence():
 
 @pytest.mark.parametrize("pairs", [[], same(3), same(2000, rate=0.1)])
 def test_what_was_never_broken_has_no_first_rollback(pairs):
-    assert first_rollback(columns(pairs), LONG, now=START + 1e7, final=True) is None
+    assert first_rollback(take_in(columns(pairs), LONG, now=START + 1e7, final=True)) is None
 
 
 def test_one_analysis_at_the_end_has_no_earlier_looks():
     once = LONG.model_copy(update={"analysis": "fixed"})
-    assert first_rollback(columns(six_hours()), once, now=START + 1e7, final=True) is None
+    assert first_rollback(take_in(columns(six_hours()), once, now=START + 1e7, final=True)) is None
