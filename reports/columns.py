@@ -28,7 +28,8 @@ MOST_VALUES = 8
 """Values of a dimension that are looked at one by one, and languages of answers; the most frequent."""
 OTHER = "all others"
 
-_CODE = {outcome: code for code, outcome in enumerate(Outcome)}
+CODE = {outcome: code for code, outcome in enumerate(Outcome)}
+"""Of each outcome in ``Answers.outcome``."""
 _FAILED: Flags = np.array([outcome.failed for outcome in Outcome])
 _MISSING: Flags = np.array([outcome.missing for outcome in Outcome])
 
@@ -79,7 +80,7 @@ class Answers:
 
     def having(self, outcome: Outcome) -> Flags:
         """Where the outcome is this one."""
-        return np.equal(self.outcome, _CODE[outcome], dtype=np.bool_)
+        return np.equal(self.outcome, CODE[outcome], dtype=np.bool_)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,90 +168,6 @@ def columns(pairs: Sequence[Pair]) -> Columns:
     )
 
 
-def of_arrays(
-    at: Floats,
-    *,
-    baseline: Mapping[str, NDArray[Any]],
-    candidate: Mapping[str, NDArray[Any]],
-    repeat: Mapping[str, NDArray[Any]] | None = None,
-    differs: NDArray[np.int8] | None = None,
-    repeat_differs: NDArray[np.int8] | None = None,
-    session: NDArray[np.int64] | None = None,
-    labels: Mapping[str, Sequence[str | None]] | None = None,
-) -> Columns:
-    """The columns of measured pairs that are arrays already, all as long as ``at`` (epoch seconds, in any order).
-
-    An arm has ``outcome`` (indices into ``tuple(Outcome)``) and may have ``e2e_s``, ``ttft_s`` and ``output_tokens``, NaN
-    where they did not happen. ``differs``: 1 yes, 0 no, -1 not scored. ``session``: a number per session, negative for a
-    pair of its own. A pair with a TTFT was streamed. Raises ValueError for a time that is NaN, and for infinite or negative
-    numbers.
-    """
-    size = len(at)
-    order = np.argsort(at, kind="stable")
-    old, new = _arm(baseline, "baseline", order), _arm(candidate, "candidate", order)
-    again = _arm(repeat or {}, "baseline repeat", order)
-    coded = [(name, *_coded(list(values))) for name, values in sorted((labels or {}).items())]
-    return Columns(
-        position=np.arange(size),
-        at=_checked(np.asarray(at, dtype=np.float64), "at", unknown=False)[order],
-        baseline=old,
-        candidate=new,
-        repeat=again,
-        repeated=~again.missing,
-        session=np.full(size, -1) if session is None else np.asarray(session, dtype=np.int64)[order],
-        streamed=np.isfinite(old.ttft) | np.isfinite(new.ttft),
-        comparable=np.ones(size, dtype=np.bool_),
-        differs=_scored(differs, order),
-        repeat_differs=_scored(repeat_differs, order),
-        differs_by=np.zeros(size, dtype=np.int32),
-        repeat_differs_by=np.zeros(size, dtype=np.int32),
-        versions=(),
-        traits=RATES,
-        slices=np.stack([places[order] for *_, places in coded], axis=1).astype(np.int32)
-        if coded
-        else np.empty((size, 0), dtype=np.int32),
-        dimensions=tuple((name, values) for name, values, _ in coded),
-    )
-
-
-def _arm(arm: Mapping[str, NDArray[Any]], name: str, order: NDArray[np.int64]) -> Answers:
-    size = len(order)
-    never = np.full(size, np.nan)
-
-    def numbers(key: str) -> Floats:
-        return _checked(np.asarray(arm.get(key, never), dtype=np.float64), f"{name}.{key}")[order]
-
-    outcome = np.asarray(arm.get("outcome", np.full(size, _CODE[Outcome.NOT_SENT])), dtype=np.int8)
-    no = np.zeros(size, dtype=np.bool_)
-    return Answers(
-        outcome=outcome[order],
-        withheld=no,
-        retried=no,
-        e2e=numbers("e2e_s"),
-        ttft=numbers("ttft_s"),
-        cached=never,
-        itl=never,
-        cost=never,
-        characters=never,
-        tokens=numbers("output_tokens"),
-        version=np.full(size, -1, dtype=np.int32),
-        traits=np.full((size, len(RATES)), -1, dtype=np.int8),
-    )
-
-
-def _checked(values: Floats, what: str, *, unknown: bool = True) -> Floats:
-    bad = np.isinf(values) | (values < 0) | (np.isnan(values) & (not unknown))
-    if bad.any():
-        raise ValueError(f"{what} is {values[int(np.argmax(bad))]!r}; it must be finite and not negative")
-    return values
-
-
-def _scored(values: NDArray[np.int8] | None, order: NDArray[np.int64]) -> NDArray[np.int8]:
-    if values is None:
-        return np.full(len(order), -1, dtype=np.int8)
-    return np.asarray(values, dtype=np.int8)[order]
-
-
 def _answers(
     arm: list[Measured],
     languages: tuple[str, ...],
@@ -259,7 +176,7 @@ def _answers(
     pairs: Sequence[Pair],
 ) -> Answers:
     return Answers(
-        outcome=np.array([_CODE[one.outcome] for one in arm], dtype=np.int8),
+        outcome=np.array([CODE[one.outcome] for one in arm], dtype=np.int8),
         withheld=_flags([one.outcome.missing and one.reason == BREAKER for one in arm]),
         retried=_flags([one.attempts > 1 for one in arm]),
         e2e=_numbers([one.e2e_s for one in arm], f"{name}.e2e_s", pairs),
@@ -324,13 +241,14 @@ def _slices(
     """The dimensions with their most frequent values, and each pair's place; rarer values together are ``OTHER``."""
     names = {name for pair in pairs for name in pair.labels}
     order = [*(name for name in DIMENSIONS if name in names), *sorted(names - set(DIMENSIONS))]
-    coded = [_coded([pair.labels.get(name) for pair in pairs]) for name in order]
-    places = np.array([codes for _, codes in coded], dtype=np.int32).reshape(len(order), len(pairs))
-    dimensions = tuple((name, values) for name, (values, _) in zip(order, coded, strict=True))
+    found = [coded([pair.labels.get(name) for pair in pairs]) for name in order]
+    places = np.array([codes for _, codes in found], dtype=np.int32).reshape(len(order), len(pairs))
+    dimensions = tuple((name, values) for name, (values, _) in zip(order, found, strict=True))
     return dimensions, np.ascontiguousarray(places.T)
 
 
-def _coded(column: list[str | None]) -> tuple[tuple[str, ...], NDArray[np.int64]]:
+def coded(column: list[str | None]) -> tuple[tuple[str, ...], NDArray[np.int64]]:
+    """The most frequent values, ``OTHER`` behind them where there are more, and the place of each value; -1 of ``None``."""
     seen: dict[str | None, int] = {None: 0}
     first = np.array([seen.setdefault(value, len(seen)) for value in column], dtype=np.int64)
     counts = np.bincount(first, minlength=len(seen))

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from reports.columns import Columns
+from reports.intervals import median_interval
 from reports.reading import Frame, Reading, Unread
 from reports.sessions import weights
-from reports.stats import count_signs, median_interval
+from reports.stats import count_signs
 
 
 def cost(columns: Columns, frame: Frame) -> Reading | Unread:

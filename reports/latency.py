@@ -15,10 +15,11 @@ import numpy as np
 
 from replay.exchange import Outcome
 from reports.columns import Answers, Columns
+from reports.intervals import exceedance_bound, median_interval, share_interval
 from reports.policy import LatencyRule, Policy
 from reports.reading import Frame, Latency, Reading, Unread, e2e, mean, signs_of, ttft, untied, window
 from reports.sessions import weights
-from reports.stats import Flags, Floats, count_signs, exceedance_bound, median_interval, share_interval
+from reports.stats import Flags, Floats, count_signs
 
 
 def slow_share(columns: Columns, frame: Frame) -> Reading | Unread:

@@ -8,10 +8,10 @@ from dataclasses import asdict, dataclass
 from replay.exchange import JSON
 from reports.causes import Cause, Causes
 from reports.compare.model import Comparison
+from reports.intervals import share_interval
 from reports.judgement import Severity
 from reports.pairing import differs
 from reports.render.text import clip, wrap
-from reports.stats import share_interval
 
 ALPHA = 0.05
 """Chance that a bound of the excess is wrong, over all looks."""

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from replay.exchange import Outcome
+from reports.arrays import of_arrays
 from reports.cells import (
     ARMS,
     FLAGS,
@@ -29,7 +30,7 @@ from reports.cells import (
     shown,
     typed,
 )
-from reports.columns import Columns, of_arrays
+from reports.columns import Columns
 from reports.judgement import Check, Judgement, Verdict
 from reports.stats import Floats
 

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from replay.exchange import Arm, Outcome
+from reports.intervals import quantile_interval, quantile_ranks
 from reports.judgement import Measured, Pair
-from reports.stats import Floats, quantile_interval, quantile_ranks
+from reports.stats import Floats
 
 LEVELS = (0.50, 0.95, 0.99)
 _FEWEST = 20

@@ -10,13 +10,14 @@ import numpy as np
 from reports.advisory import Label
 from reports.columns import Columns
 from reports.disagreement import FEWEST_REPEATS, Repeated, differences, repeated
+from reports.intervals import share_intervals
 from reports.labels import ALIKE, LABELS, NOISE_LIMIT, Bits, fallback, names, quiet_level, ranks
 from reports.multiplicity import e_bh
 from reports.policy import Policy
 from reports.reading import Frame, Reading, Unread, mean, signs_of
 from reports.rules import Rule
 from reports.sessions import weights
-from reports.stats import Flags, Floats, counts_by_block, grid_of, log_evidences_over_time, share_intervals
+from reports.stats import Flags, Floats, counts_by_block, grid_of, log_evidences_over_time
 from reports.weighing import Scale, show
 
 

@@ -12,20 +12,11 @@ from numpy.typing import NDArray
 
 from reports.advisory import Drift
 from reports.columns import Answers, Columns
+from reports.intervals import median_interval, share_interval
 from reports.multiplicity import e_bh
 from reports.reading import mean, signs_of
 from reports.sessions import weights
-from reports.stats import (
-    Flags,
-    Floats,
-    Signs,
-    count_signs,
-    counts_by_block,
-    grid_of,
-    log_evidences_over_time,
-    median_interval,
-    share_interval,
-)
+from reports.stats import Flags, Floats, Signs, count_signs, counts_by_block, grid_of, log_evidences_over_time
 from reports.weighing import FEWEST_PAIRS, Scale, show
 
 TOLERATED_SHARE = 0.01

@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from replay.exchange import Outcome
 from reports.columns import Answers, Columns
+from reports.intervals import share_interval
 from reports.policy import Policy
 from reports.sessions import weights
-from reports.stats import Counts, Flags, Floats, Signs, Test, count_signs, share_interval
+from reports.stats import Counts, Flags, Floats, Signs, Test, count_signs
 
 Latency = Callable[[Answers], Floats]
 """Which latency of an arm a rule reads, seconds."""

@@ -8,10 +8,11 @@ from dataclasses import replace
 import numpy as np
 
 from reports.columns import Answers, Columns
+from reports.intervals import share_interval
 from reports.policy import Policy, ShareRule
 from reports.reading import Frame, Reading, Unread, share_reading, signs_of
 from reports.sessions import weights
-from reports.stats import Flags, count_signs, share_interval
+from reports.stats import Flags, count_signs
 
 
 def shape(

@@ -16,19 +16,12 @@ from numpy.typing import NDArray
 from reports.advisory import Looked, Slice, Slices
 from reports.columns import Columns
 from reports.disagreement import FEWEST_REPEATS, repeated
+from reports.intervals import share_intervals
 from reports.labels import ALIKE, FINEST, NOISE_LIMIT, Ranks, quiet_level, ranks
 from reports.multiplicity import e_bh
 from reports.reading import Reading, Unread, signs_of
 from reports.sessions import weights
-from reports.stats import (
-    Floats,
-    Grid,
-    Signs,
-    counts_by_block,
-    grid_of,
-    log_evidences_over_time,
-    share_intervals,
-)
+from reports.stats import Floats, Grid, Signs, counts_by_block, grid_of, log_evidences_over_time
 from reports.weighing import FEWEST_PAIRS, Scale, show
 
 THIN = 50

@@ -12,7 +12,8 @@ from scipy.special import ndtri
 from scipy.stats import qmc
 
 from replay.exchange import Outcome
-from reports.columns import RATES, Answers, Columns, of_arrays
+from reports.arrays import of_arrays
+from reports.columns import RATES, Answers, Columns
 from reports.policy import SLOW_BY_DEFINITION
 from reports.sessions import design_effect, units
 from reports.stats import Floats

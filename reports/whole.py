@@ -13,9 +13,9 @@ from statistics import median
 import numpy as np
 
 from reports.causes import Cause
+from reports.intervals import share_interval
 from reports.judgement import Measured, Pair, Severity
 from reports.slicing import NOT_SAMPLED, UNSET
-from reports.stats import share_interval
 
 FEWEST = 20
 """Pairs, or prompts that came again, below which nothing is said."""

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from replay.exchange import Outcome
-from reports.columns import RATES, Answers, Columns, of_arrays
+from reports.arrays import of_arrays
+from reports.columns import RATES, Answers, Columns
 from reports.stats import Flags, Floats
 
 START = 1_767_225_600.0

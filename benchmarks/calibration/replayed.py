@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from benchmarks.calibration.generator import HOUR, START
 from replay.exchange import Outcome
-from reports.columns import Answers, Columns, of_arrays
+from reports.arrays import of_arrays
+from reports.columns import Answers, Columns
 from reports.stats import Flags, Floats
 
 LOG = Path(__file__).with_name("vllm.csv.gz")

@@ -11,10 +11,11 @@ import pytest
 
 from reports.advice import advice
 from reports.advisory import Label
+from reports.intervals import share_interval
 from reports.judgement import Judgement, Pair, Verdict
 from reports.labels import ALIKE, FINEST, LABELS, bits, fallback, names, quiet_level, ranks
 from reports.render.terminal import render_terminal
-from reports.stats import log_evidence_above, share_interval
+from reports.stats import log_evidence_above
 from tests.reports.builders import document, exchange, from_pairs
 from tests.reports.made import QUICK, answer, failure, only, rule, run, same, verdict
 

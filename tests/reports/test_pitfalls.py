@@ -24,12 +24,14 @@ from pydantic import ValidationError
 
 from replay.exchange import Outcome
 from reports import compare_texts
-from reports.columns import columns, of_arrays
+from reports.arrays import of_arrays
+from reports.columns import columns
 from reports.fixed import fixed
+from reports.intervals import quantile_interval, share_interval
 from reports.judge import judge
 from reports.judgement import Verdict
 from reports.policy import Policy
-from reports.stats import anytime, quantile_interval, share_interval
+from reports.stats import anytime
 from tests.reports.made import QUICK, START, answer, changed, failure, only, rule, same, verdict
 
 TESTS = Path(__file__).parents[1]

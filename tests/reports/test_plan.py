@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from replay.exchange import Outcome
-from reports.columns import columns, of_arrays
+from reports.arrays import of_arrays
+from reports.columns import columns
 from reports.history import history
 from reports.judgement import Verdict
 from reports.odds import Span

@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from replay.exchange import Choice, ToolCall
 from reports.advisory import Drift
 from reports.compare.asked import Asked
+from reports.intervals import share_interval
 from reports.judgement import Judgement, Pair, Traits
 from reports.render.beside import beside
-from reports.stats import log_evidence_above, share_interval
+from reports.stats import log_evidence_above
 from reports.traits import traits_of
 from tests.reports.builders import document, exchange, from_pairs
 from tests.reports.made import QUICK, answer, failure, same, verdict

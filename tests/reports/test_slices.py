@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from reports.advisory import Looked, Slice
 from reports.columns import MOST_VALUES, OTHER
+from reports.intervals import share_interval
 from reports.judgement import Judgement, Pair
 from reports.multiplicity import e_bh
 from reports.render.beside import beside
@@ -21,7 +22,7 @@ from reports.render.html import render_html
 from reports.render.markdown import render_markdown
 from reports.render.terminal import render_terminal
 from reports.slicing import labels
-from reports.stats import log_evidence_above, log_evidences_over_time, share_interval
+from reports.stats import log_evidence_above, log_evidences_over_time
 from tests.reports.builders import document, exchange, from_pairs
 from tests.reports.made import QUICK, answer, changed, failure, run, same, verdict
 

@@ -8,17 +8,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reports.stats import (
-    count_signs,
+from reports.intervals import (
     exceedance_bound,
-    log_evidence_above,
-    log_evidence_below,
-    log_evidence_over_time,
     median_interval,
-    pairs_until_below,
     quantile_interval,
     quantile_ranks,
     share_interval,
+)
+from reports.stats import (
+    count_signs,
+    log_evidence_above,
+    log_evidence_below,
+    log_evidence_over_time,
+    pairs_until_below,
 )
 
 COUNTS = st.tuples(st.integers(0, 400), st.integers(0, 2000), st.integers(0, 400))

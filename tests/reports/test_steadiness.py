@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from replay.exchange import Outcome
-from reports.columns import columns, of_arrays
+from reports.arrays import of_arrays
+from reports.columns import columns
 from reports.judge import judge_columns
 from reports.judgement import Verdict
 from reports.pairing import pair_up
