@@ -77,32 +77,6 @@ def count_signs(signs: Signs, weight: Floats | None = None) -> Counts:
     return worse, float(weight[signs == 0].sum()), better
 
 
-def log_evidence_over_time(
-    signs: Signs,
-    at: Floats,
-    margin: float,
-    *,
-    block_s: float,
-    trim: int,
-    period_s: float,
-    most: float = math.inf,
-    weight: Floats | None = None,
-) -> float:
-    """Log evidence for "above ``margin``" that also sees late harm and does not rest on the worst few blocks.
-
-    ``at`` are the seconds of the signs, ascending. Half the weight is on evidence from the start; the rest is shared by
-    starts every ``period_s`` with weights 1/(s(s+1)): a regression after a good day is not drowned by that day. For each
-    bet a block of ``block_s`` adds at most ``most``, and from each start's evidence the ``trim`` blocks that favour harm most
-    are taken away, so it only ever gets smaller: one incident of the candidate is not a trend. Start times are fixed in
-    advance; all keep Ville's inequality.
-    """
-    if not signs.size:
-        return 0.0
-    grid = grid_of(at, block_s=block_s, period_s=period_s)
-    counts = counts_by_block(signs, grid.block, len(grid.period), weight)[None]
-    return float(log_evidences_over_time(counts, grid.period, margin, trim=trim, most=most)[0])
-
-
 @dataclass(frozen=True, slots=True)
 class Grid:
     """Where each sign lies in time."""
@@ -139,7 +113,14 @@ def counts_by_block(
 def log_evidences_over_time(
     counts: NDArray[Any], period: NDArray[np.int64], margin: float, *, trim: int, most: float = math.inf
 ) -> Floats:
-    """``log_evidence_over_time`` of several series at once: (series, block, sign) counts, and the period of each block."""
+    """Log evidence for "above ``margin``" that also sees late harm and does not rest on a few blocks, of several series at once.
+
+    ``counts``: (series, block, sign), signs in the order +1, 0, -1; ``period`` of each block (see ``grid_of``). Half the
+    weight is on evidence from the start; the rest is shared by starts at every period with weights 1/(s(s+1)): a regression
+    after a good day is not drowned by that day. For each bet a block adds at most ``most``, and from each start's evidence
+    the ``trim`` blocks that favour harm most are taken away, so it only ever gets smaller: one incident of the candidate is
+    not a trend. Start times are fixed in advance; all keep Ville's inequality.
+    """
     if not period.size:
         return np.zeros(len(counts))
     gains = np.minimum(counts.astype(np.float64) @ np.stack(_log_factors(margin)), most)

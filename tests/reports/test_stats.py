@@ -17,9 +17,11 @@ from reports.intervals import (
 )
 from reports.stats import (
     count_signs,
+    counts_by_block,
+    grid_of,
     log_evidence_above,
     log_evidence_below,
-    log_evidence_over_time,
+    log_evidences_over_time,
     pairs_until_below,
 )
 
@@ -28,15 +30,10 @@ MARGINS = st.floats(-0.3, 0.3)
 ALPHA = 0.05
 
 
-def over_time(signs, at, margin, *, trim=0, block_s=300.0, period_s=3600.0):
-    return log_evidence_over_time(
-        np.array(signs, dtype=np.int8),
-        np.array(at, dtype=float),
-        margin,
-        block_s=block_s,
-        trim=trim,
-        period_s=period_s,
-    )
+def over_time(signs, at, margin, *, trim=0, most=math.inf, block_s=300.0, period_s=3600.0):
+    grid = grid_of(np.array(at, dtype=float), block_s=block_s, period_s=period_s)
+    counts = counts_by_block(np.array(signs, dtype=np.int8), grid.block, len(grid.period))
+    return float(log_evidences_over_time(counts[None], grid.period, margin, trim=trim, most=most)[0])
 
 
 class TestSignedCounts:
@@ -246,3 +243,32 @@ class TestQuantiles:
             bounds = [quantile_interval(np.sort(values[:n]), 0.95, ALPHA) for n in range(100, 1501, 100)]
             missed += any(not low <= true <= high for low, high in bounds)
         assert missed <= 18
+
+
+class TestCappedBlocks:
+    AT = np.arange(20) * 30.0
+    """Two blocks of ten signs."""
+
+    def test_one_block_is_no_proof_and_many_are(self):
+        block = [1] * 10
+        alone = over_time(block, self.AT[:10], 0.01, most=1.0)
+        assert alone <= 1.0 < over_time(block, self.AT[:10], 0.01)
+        many = over_time(block * 12, np.arange(120) * 30.0, 0.01, most=1.0)
+        assert many >= math.log(260)
+
+    def test_the_mean_is_at_most_the_weight_of_its_starts_at_the_margin(self):
+        """Over every outcome of both blocks: exact, no simulation. One start is there yet, with half of the weight."""
+        margin, ten = 0.1, range(11)
+        chance = [math.comb(10, k) * margin**k * (1 - margin) ** (10 - k) for k in ten]
+        signs = [[1] * k + [0] * (10 - k) for k in ten]
+        total = sum(
+            chance[a] * chance[b] * math.exp(over_time(signs[a] + signs[b], self.AT, margin, most=1.0))
+            for a in ten
+            for b in ten
+        )
+        assert 0.45 < total <= 0.5 + 1e-9
+
+    @given(st.lists(st.sampled_from([-1, 0, 1]), min_size=1, max_size=60), st.floats(0.1, 5.0))
+    def test_a_lower_cap_is_never_more_evidence(self, signs, most):
+        at = np.arange(len(signs)) * 60.0
+        assert over_time(signs, at, 0.01, most=most) <= over_time(signs, at, 0.01, most=2 * most) + 1e-9
