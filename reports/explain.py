@@ -8,17 +8,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from reports.advice import LATENCY_RULES
 from reports.columns import Answers, Columns, columns
-from reports.fitness import unfit
-from reports.judge import frame_of
+from reports.judge import take_in
 from reports.judgement import Judgement, Pair, RuleResult
-from reports.ledger import sort_out
 from reports.policy import Policy
 from reports.reading import Frame, Reading, e2e, itl, tpot, ttft
 from reports.rules import RULES, Rule
 from reports.stats import Floats, Grid, counts_by_block, grid_of
-from reports.weighing import Scale, evidence_above, scale, weigh
+from reports.weighing import Scale, evidence_above, weigh
 
 NAMES = tuple(rule.name for rule in RULES)
 """What can be explained."""
@@ -121,23 +118,15 @@ def explain(
     ordered = sorted(
         (pair for pair in pairs if since is None or pair.at >= since), key=lambda pair: (pair.at, pair.id)
     )
-    ledger = sort_out(columns(ordered), policy, now=now, final=final, timeout_s=timeout_s)
-    evidence, frame = ledger.evidence, frame_of(ledger, policy)
-    measure = scale(
-        policy,
-        span_s=float(evidence.at[-1] - evidence.at[0]) if len(evidence) else 0.0,
-        rules=sum(one.required for one in judgement.rules),
-    )
-    waits = policy.analysis == "fixed" and not final
-    mute = waits or (name in LATENCY_RULES and unfit(evidence, counters or {}) is not None)
-    read = None if mute else rule.read(evidence, frame)
+    seen = take_in(columns(ordered), policy, now=now, counters=counters, final=final, timeout_s=timeout_s)
+    read, measure, ledger = seen.readings[name], seen.measure, seen.ledger
     if not isinstance(read, Reading) or not read.signs.size:
         return _silent(rule, result, measure, since)
     looks = 1 if policy.analysis == "fixed" else _LOOKS
     worse, better = (tuple(_weightiest(read, ledger.columns, ordered, name, sign)) for sign in (1, -1))
     return replace(
         _silent(rule, result, measure, since),
-        growth=tuple(_growth(rule, evidence, frame, measure, looks)),
+        growth=tuple(_growth(rule, ledger.evidence, seen.frame, measure, looks)),
         untrimmed=_finite(evidence_above(read, replace(measure, trim=0, most=math.inf))),
         trimmed=tuple(_trimmed(read, measure)),
         worse=worse,

@@ -110,6 +110,7 @@ class Taken:
     policy: Policy
     counters: Mapping[str, int]
     ledger: Ledger
+    frame: Frame
     readings: Mapping[str, Reading | Unread]
     """By rule."""
     floors: Mapping[str, Reading | Unread]
@@ -144,6 +145,7 @@ def take_in(
         policy=policy,
         counters=counters,
         ledger=ledger,
+        frame=frame,
         readings=readings,
         floors={rule.name: floor(rule, repeats, frame) for rule in RULES},
         measure=scale(policy, span_s=_span(evidence), mirrored=ppm / 1e6 if ppm else None, rules=stakes),
