@@ -85,10 +85,11 @@ async def test_a_request_that_never_left_is_counted_as_incomplete() -> None:
 async def test_what_comes_faster_than_it_is_done_does_not_pile_up() -> None:
     """A gateway at its limit meets more in each turn of its loop than the desk would take."""
     one, desk = tap([]), Desk(asyncio.get_running_loop())
-    most = 0
-    for _ in range(500):
+    waiting = []
+    for _ in range(600):
         for _ in range(20):
             desk.put(sent(one))
         await asyncio.sleep(0)
-        most = max(most, one.counters["passed"] - one.counters["mirrored"])
-    assert most <= 1_000
+        waiting.append(one.counters["passed"] - one.counters["mirrored"])
+    # How many come in the first millisecond, before the desk begins, is the machine's affair; then it settles.
+    assert max(waiting[-100:]) <= 600
