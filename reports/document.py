@@ -185,7 +185,7 @@ class Document:
     not_recorded: int
     """Mirrored requests that are not, or not yet, in the store."""
     rules: tuple[RuleResult, ...]
-    """Broken ones first, then undecided ones; those that are not required last."""
+    """Broken ones first, then undecided ones; those that are not required, or do not apply, last."""
     checks: tuple[Check, ...]
     causes: tuple[Grouped, ...]
     latency: tuple[Latency, ...]
@@ -345,8 +345,12 @@ def _retried(pairs: Sequence[Pair]) -> dict[str, int]:
     }
 
 
-def _urgency(rule: RuleResult) -> tuple[bool, int]:
-    return (not rule.required, (Verdict.ROLLBACK, Verdict.HOLD, Verdict.GO).index(rule.verdict))
+def _urgency(rule: RuleResult) -> tuple[bool, bool, int]:
+    return (
+        not rule.applies,
+        not rule.required,
+        (Verdict.ROLLBACK, Verdict.HOLD, Verdict.GO).index(rule.verdict),
+    )
 
 
 def _bounded(rule: RuleResult) -> RuleResult:

@@ -18,13 +18,12 @@ from reports.noise import as_candidate, floor, labels
 from reports.policy import Policy
 from reports.quality import quality
 from reports.reading import Frame, Reading, Unread, e2e, itl, tpot, ttft, window, yardstick
-from reports.rules import RULES
+from reports.rules import RULES, TITLES
 from reports.safety import halt
 from reports.slices import slices
 from reports.validity import Facts, checks
 from reports.weighing import Scale, harmful, scale, test_of, weigh
 
-TITLES = {rule.name: rule.title for rule in RULES}
 METHODS = {
     "anytime": "anytime-valid: signed-count e-processes; GO needs evidence {go:.0f} to 1 below every required margin, "
     "ROLLBACK {rollback:.0f} to 1 above one{blocks}",

@@ -129,3 +129,5 @@ RULES: tuple[Rule, ...] = (
     ),
 )
 """In the order of a report."""
+TITLES = {rule.name: rule.title for rule in RULES}
+"""What a rule is about, within a sentence."""

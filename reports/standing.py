@@ -9,9 +9,10 @@ from typing import Any
 
 from reports.columns import Columns, columns
 from reports.history import first_rollback
-from reports.judge import TITLES, conclude, judge_columns, take_in
+from reports.judge import conclude, judge_columns, take_in
 from reports.judgement import Check, Judgement, Pair, RuleResult, Verdict
 from reports.policy import Policy
+from reports.rules import TITLES
 
 
 def judge_since(pairs: Sequence[Pair], policy: Policy, *, since: float | None, **asked: Any) -> Judgement:
@@ -51,7 +52,8 @@ def judge_standing(table: Columns, policy: Policy, *, verdict_only: bool = False
         else rule
         for rule in judged.rules
     )
-    reason = f"{TITLES[first.code].capitalize()}: {stays}."
+    title = TITLES[first.code]
+    reason = f"{title[:1].upper()}{title[1:]}: {stays}."
     return replace(judged, verdict=Verdict.ROLLBACK, code=first.code, reason=reason, rules=rules)
 
 

@@ -102,7 +102,7 @@ def _basis(document: Document) -> list[str]:
 def _rule(rule: RuleResult) -> tuple[str, ...]:
     return (
         title(rule.rule) + ("" if rule.required else " (not required)"),
-        f"{MARKS[rule.verdict]} {rule.verdict}",
+        f"{MARKS[rule.verdict]} {rule.verdict}" if rule.applies else "does not apply",
         quantity(rule.estimate, rule.unit, signed=True),
         interval(rule),
         quantity(rule.margin, rule.unit),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from replay.exchange import Arm
 from reports.document import Acknowledged, Document, Latency
 from reports.judgement import RuleResult, Verdict
+from reports.rules import TITLES
 
 MARKS = {Verdict.GO: "\u2713", Verdict.ROLLBACK: "\u2717", Verdict.HOLD: "\u25a0"}
 """A sign beside each verdict, so that colour is never the only one."""
@@ -14,16 +15,6 @@ NOTHING = "\u2013"
 
 REHEARSAL = "The policy is shortened for a rehearsal: this verdict says nothing about production."
 
-_TITLES = {
-    "errors": "Errors",
-    "timeouts": "Timeouts",
-    "disagreement": "Different answers above the noise floor",
-    "slow_share": "Slower than the baseline's p99",
-    "latency_median": "End to end, median",
-    "latency_p95": "End to end, p95",
-    "ttft_median": "TTFT, median",
-    "ttft_p95": "TTFT, p95",
-}
 METRICS = {"ttft": "TTFT", "itl": "ITL", "e2e": "end to end"}
 _PLACES = {
     "scored": "scored",
@@ -56,7 +47,8 @@ _PLACES = {
 
 def title(rule: str) -> str:
     """A rule's name for people."""
-    return _TITLES.get(rule, rule)
+    found = TITLES.get(rule, rule)
+    return f"{found[:1].upper()}{found[1:]}"
 
 
 def place(code: str) -> str:

@@ -7,6 +7,7 @@ import pytest
 from replay.exchange import Outcome
 from reports.judgement import Verdict
 from reports.policy import LimitRule, Policy
+from reports.render.words import title
 from reports.rules import RULES
 from tests.reports.made import (
     QUICK,
@@ -273,3 +274,9 @@ class TestSelfCheck:
     def test_the_noise_of_latency_is_shown(self):
         pairs = same(700, repeat=answer(0.21))
         assert read(pairs, "latency_median").noise == pytest.approx(0.01)
+
+
+def test_each_rule_has_a_title_that_is_no_name_of_code():
+    titles = [title(name) for name in RULE_NAMES]
+    assert len(set(titles)) == len(titles)
+    assert not any("_" in one or one[0].islower() for one in titles)
