@@ -12,13 +12,12 @@ from reports.facts import Facts
 from reports.judgement import Check
 from reports.ledger import MISSING
 from reports.reading import Reading
-from reports.rules import RULES
+from reports.rules import TITLES
 from reports.stats import Flags, log_evidence_above
 from reports.weighing import coverage, test_of
 
 _MOST_NOT_COMPARABLE = 0.5
 _ALPHA = 0.01
-_TITLES = {rule.name: rule.title for rule in RULES}
 
 
 def not_comparable(facts: Facts) -> Check:
@@ -122,7 +121,7 @@ def sensitivity(facts: Facts) -> Check | None:
         return None
     name = min(points, key=lambda one: points[one][0] - points[one][1])
     point, missing = points[name]
-    said = f"{_TITLES[name]}, the rule nearest to it: GO would fail "
+    said = f"{TITLES[name]}, the rule nearest to it: GO would fail "
     if point <= missing:
         said += f"if {point:,} of the {missing:,} missing pairs were failures of the candidate"
     else:

@@ -5,7 +5,6 @@ A renderer formats; it computes nothing that a reader could take for a finding, 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -20,6 +19,7 @@ from reports.judgement import Check, Judgement, Pair, RuleResult, Verdict
 from reports.metrics import Distribution, distributions
 from reports.shown import Item, Shown
 from reports.slicing import NOT_SAMPLED, UNSET
+from reports.stats import finite
 from reports.validity import CAVEATS
 from reports.whole import causes_of_run
 
@@ -356,12 +356,8 @@ def _urgency(rule: RuleResult) -> tuple[bool, bool, int]:
 def _bounded(rule: RuleResult) -> RuleResult:
     """Without infinite evidence: no JSON reader takes it."""
     return replace(
-        rule, evidence_go=_finite(rule.evidence_go), evidence_rollback=_finite(rule.evidence_rollback)
+        rule, evidence_go=finite(rule.evidence_go), evidence_rollback=finite(rule.evidence_rollback)
     )
-
-
-def _finite(value: float | None) -> float | None:
-    return value if value is not None and math.isfinite(value) else None
 
 
 def _causes(items: Sequence[Item]) -> tuple[Grouped, ...]:

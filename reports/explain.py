@@ -14,7 +14,7 @@ from reports.judgement import Judgement, Pair, RuleResult
 from reports.policy import Policy
 from reports.reading import Frame, Reading, e2e, itl, tpot, ttft
 from reports.rules import RULES, Rule
-from reports.stats import Floats, Grid, counts_by_block, grid_of
+from reports.stats import Floats, Grid, counts_by_block, finite, grid_of
 from reports.weighing import Scale, evidence_above, weigh
 
 NAMES = tuple(rule.name for rule in RULES)
@@ -127,7 +127,7 @@ def explain(
     return replace(
         _silent(rule, result, measure, since),
         growth=tuple(_growth(rule, ledger.evidence, seen.frame, measure, looks)),
-        untrimmed=_finite(evidence_above(read, replace(measure, trim=0, most=math.inf))),
+        untrimmed=finite(evidence_above(read, replace(measure, trim=0, most=math.inf))),
         trimmed=tuple(_trimmed(read, measure)),
         worse=worse,
         better=better,
@@ -139,8 +139,8 @@ def _silent(rule: Rule, result: RuleResult, measure: Scale, since: float | None)
     return Explanation(
         result=replace(
             result,
-            evidence_go=_finite(result.evidence_go),
-            evidence_rollback=_finite(result.evidence_rollback),
+            evidence_go=finite(result.evidence_go),
+            evidence_rollback=finite(result.evidence_rollback),
         ),
         title=rule.title,
         needed_go=measure.needed_go,
@@ -165,13 +165,9 @@ def _growth(rule: Rule, evidence: Columns, frame: Frame, measure: Scale, looks: 
         yield Moment(
             at=at,
             pairs=found.pairs,
-            go=_finite(found.evidence_go),
-            rollback=_finite(found.evidence_rollback),
+            go=finite(found.evidence_go),
+            rollback=finite(found.evidence_rollback),
         )
-
-
-def _finite(value: float | None) -> float | None:
-    return value if value is not None and math.isfinite(value) else None
 
 
 def _trimmed(read: Reading, measure: Scale) -> Iterator[Block]:

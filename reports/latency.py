@@ -19,7 +19,7 @@ from reports.intervals import exceedance_bound, median_interval, share_interval
 from reports.policy import LatencyRule, Policy
 from reports.reading import Frame, Latency, Reading, Unread, e2e, mean, signs_of, ttft, untied, window
 from reports.sessions import weights
-from reports.stats import Flags, Floats, count_signs
+from reports.stats import Flags, Floats, count_signs, finite
 
 
 def slow_share(columns: Columns, frame: Frame) -> Reading | Unread:
@@ -163,14 +163,10 @@ def _middle(values: Floats, weight: Floats) -> float | None:
     if weight.min() < 1:
         order = np.argsort(values, kind="stable")
         upto = np.cumsum(weight[order])
-        return _finite(float(values[order][np.searchsorted(upto, upto[-1] / 2)]))
+        return finite(float(values[order][np.searchsorted(upto, upto[-1] / 2)]))
     ranks = [(values.size - 1) // 2, values.size // 2]
     low, high = np.partition(values, ranks)[ranks]
     return float(low + high) / 2 if math.isfinite(low) and math.isfinite(high) else None
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
 
 
 def p95(
@@ -253,6 +249,6 @@ def _equal_shift(excess: Floats, base_slow: Flags, weight: Floats) -> float | No
         order = np.argsort(-excess, kind="stable")
         beyond = np.cumsum(weight[order])
         place = int(np.searchsorted(beyond, weight[base_slow].sum() + 1e-9, side="right"))
-        return _finite(float(excess[order][place])) if place < excess.size and base_slow.any() else None
+        return finite(float(excess[order][place])) if place < excess.size and base_slow.any() else None
     rank = excess.size - 1 - int(base_slow.sum())
-    return _finite(float(np.partition(excess, rank)[rank])) if 0 <= rank < excess.size - 1 else None
+    return finite(float(np.partition(excess, rank)[rank])) if 0 <= rank < excess.size - 1 else None

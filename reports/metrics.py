@@ -11,7 +11,7 @@ import numpy as np
 from replay.exchange import Arm, Outcome
 from reports.intervals import quantile_interval, quantile_ranks
 from reports.judgement import Measured, Pair
-from reports.stats import Floats
+from reports.stats import Floats, finite
 
 LEVELS = (0.50, 0.95, 0.99)
 _FEWEST = 20
@@ -69,7 +69,7 @@ def _quantile(ordered: Floats, level: float, alpha: float, units: int) -> Quanti
         if units == ordered.size
         else _clustered_interval(ordered, level, alpha, units)
     )
-    return Quantile(level=level, value=value, low=_finite(low), high=_finite(high))
+    return Quantile(level=level, value=value, low=finite(low), high=finite(high))
 
 
 def _clustered_interval(ordered: Floats, level: float, alpha: float, units: int) -> tuple[float, float]:
@@ -78,10 +78,6 @@ def _clustered_interval(ordered: Floats, level: float, alpha: float, units: int)
     size = ordered.size
     low = float(ordered[(fewest - 1) * size // units]) if fewest > 0 else -math.inf
     return low, float(ordered[-(-(most + 1) * size // units) - 1]) if most < units else math.inf
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
 
 
 def distributions(pairs: Iterable[Pair], *, alpha: float = 0.05) -> tuple[Distribution, ...]:

@@ -63,9 +63,9 @@ def log_evidence_above(worse: float, same: float, better: float, margin: float) 
     return float(anytime(worse, same, better, margin))
 
 
-def log_evidence_below(worse: float, same: float, better: float, margin: float) -> float:
-    """Log evidence that the mean sign is below ``margin``: the same test with the arms swapped."""
-    return log_evidence_above(better, same, worse, -margin)
+def finite(value: float | None) -> float | None:
+    """``None`` in place of what is infinite, NaN or not there."""
+    return value if value is not None and math.isfinite(value) else None
 
 
 def count_signs(signs: Signs, weight: Floats | None = None) -> Counts:

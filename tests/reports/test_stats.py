@@ -20,7 +20,6 @@ from reports.stats import (
     counts_by_block,
     grid_of,
     log_evidence_above,
-    log_evidence_below,
     log_evidences_over_time,
     pairs_until_below,
 )
@@ -28,6 +27,11 @@ from reports.stats import (
 COUNTS = st.tuples(st.integers(0, 400), st.integers(0, 2000), st.integers(0, 400))
 MARGINS = st.floats(-0.3, 0.3)
 ALPHA = 0.05
+
+
+def log_evidence_below(worse, same, better, margin):
+    """The same test with the arms swapped."""
+    return log_evidence_above(better, same, worse, -margin)
 
 
 def over_time(signs, at, margin, *, trim=0, most=math.inf, block_s=300.0, period_s=3600.0):
