@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import os
 import sys
 import traceback
+from pathlib import Path
 from typing import Any
 
 import click
@@ -88,6 +90,7 @@ def cli(ctx: click.Context, debug: bool) -> None:
 def main(arguments: list[str] | None = None) -> Any:
     """Runs the command line and exits with its code. Every expected error is one line on standard error."""
     words = sys.argv[1:] if arguments is None else arguments
+    _heard()
     try:
         code = cli.main(args=words, prog_name="migrate", standalone_mode=False)
     except click.exceptions.Abort:
@@ -100,6 +103,13 @@ def main(arguments: list[str] | None = None) -> Any:
     except Exception as error:  # noqa: BLE001 - the one place where an error becomes a line
         code = _explained(error, debug="--debug" in words)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _heard() -> None:
+    """Where a program was started without standard output or error (``>&-``) nobody reads, which is no failure."""
+    nowhere = Path(os.devnull)
+    sys.stdout = sys.stdout or nowhere.open("w", encoding="utf-8")
+    sys.stderr = sys.stderr or nowhere.open("w", encoding="utf-8")
 
 
 def _explained(error: Exception, *, debug: bool) -> int:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from migrate.commands.output import printed
 from migrate.commands.recorded import Recorded, recorded
 from migrate.config import Redact
 from migrate.errors import ConfigError
@@ -54,8 +55,8 @@ def acknowledge(why: str, path: Path | None, url: str | None, run_id: str | None
             raise ConfigError(_nothing(found, judgement))
         note = Acknowledgement(at=found.now, who=_user(), why=said, code=judgement.code)
         found.store.acknowledge(found.run.id, note)
-    click.echo(
-        f"acknowledged ROLLBACK ({note.code}) of run {found.run.id} as {note.who} at {moment(iso(note.at))}"
+    printed(
+        f"acknowledged ROLLBACK ({note.code}) of run {found.run.id} as {note.who} at {moment(iso(note.at))}\n"
     )
     click.echo(f"next: {_next(found)}", err=True)
 

@@ -31,6 +31,12 @@ def opened(output: Path | None) -> Iterator[IO[bytes]]:
         yield file
 
 
+def printed(text: str, encoding: str = "utf-8") -> None:
+    """A text on standard output; what the encoding does not know becomes ``?``."""
+    with opened(None) as out:
+        out.write(text.encode(encoding, "replace"))
+
+
 def screen() -> tuple[int, bool]:
     """Columns for a text on standard output (60 to 120), and whether it takes colours."""
     width = max(60, min(120, shutil.get_terminal_size((100, 24)).columns))

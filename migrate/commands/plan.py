@@ -9,7 +9,7 @@ import click
 import orjson
 
 from migrate.commands.options import SEED, duration, rate, share
-from migrate.commands.output import screen
+from migrate.commands.output import printed, screen
 from migrate.config import load_any
 from migrate.errors import ConfigError, StoreError
 from migrate.planning import Recorded, planned
@@ -133,9 +133,9 @@ def plan(
     traffic, asked = planned(config, recorded, told, pairs=pairs, requests=requests)
     found = make_plan(asked.policy, traffic, seed=seed)
     if form == "json":
-        click.echo(orjson.dumps(render_json(found, asked), option=orjson.OPT_INDENT_2).decode())
+        printed(orjson.dumps(render_json(found, asked), option=orjson.OPT_INDENT_2).decode() + "\n")
     else:
-        click.echo(render_terminal(found, asked, width=screen()[0]), nl=False)
+        printed(render_terminal(found, asked, width=screen()[0]))
 
 
 def _recorded(url: str, run_id: str) -> Recorded:

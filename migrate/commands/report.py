@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 from click.shell_completion import CompletionItem
 
-from migrate.commands.output import screen
+from migrate.commands.output import printed, screen
 from migrate.commands.recorded import Recorded, recorded
 from migrate.errors import ConfigError
 from migrate.explaining import explained
@@ -124,7 +124,7 @@ def _explain(found: Recorded, rule: str, form: str, output: Path | None) -> int:
     else:
         text = render.render_terminal(explanation, found.run.id, shown, width=width, colour=colour)
     if output is None:
-        click.echo(_encodable(text), nl=False)
+        printed(text, _encoding())
     else:
         _save(output, text)
     return EXIT_CODES[verdict]
@@ -170,7 +170,10 @@ def _target(document: Document, form: str, wanted: list[str], output: Path | Non
 
 def _emit(document: Document, form: str, target: Path | None) -> None:
     if target is None:
-        click.echo(_terminal(document) if form == "terminal" else RENDERERS[form](document), nl=False)
+        if form == "terminal":
+            printed(_terminal(document), _encoding())
+        else:
+            printed(RENDERERS[form](document))
         return
     text = render_terminal(document, width=120) if form == "terminal" else RENDERERS[form](document)
     _save(target, text)
@@ -198,10 +201,9 @@ def _terminal(document: Document) -> str:
     """The screen for where it goes."""
     colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
     width = min(120, shutil.get_terminal_size((100, 24)).columns)
-    return _encodable(render_terminal(document, width=width, colour=colour))
+    return render_terminal(document, width=width, colour=colour)
 
 
-def _encodable(text: str) -> str:
-    """What the encoding of standard output does not know becomes ``?``, and no verdict depends on it."""
-    encoding = sys.stdout.encoding or "utf-8"
-    return text.encode(encoding, "replace").decode(encoding)
+def _encoding() -> str:
+    """Of the screen."""
+    return sys.stdout.encoding or "utf-8"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import math
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -199,3 +201,15 @@ def test_the_page_shows_what_the_command_says(capsys):
 def test_the_page_names_options_that_exist():
     options = {option for param in command.params for option in param.opts}
     assert set(re.findall(r"--[a-z][a-z-]+", SECTION)) <= options
+
+
+def test_a_reader_who_stops_is_no_failure() -> None:
+    words = f"{sys.executable} -m migrate plan --pairs-per-minute 30"
+    done = subprocess.run(
+        ["bash", "-c", f"{words} | true; exit ${{PIPESTATUS[0]}}"],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")

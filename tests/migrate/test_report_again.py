@@ -190,3 +190,26 @@ def test_a_safety_stop_is_said_to_be_no_claim_about_rates(
         text = " ".join(capsys.readouterr().out.split())
         assert "ROLLBACK" in text and "halt" in text
         assert "Safety stop, not a claim about rates: the candidate failed 20 requests in a row" in text, form
+
+
+@pytest.mark.parametrize(
+    "ending",
+    ["| true; exit ${PIPESTATUS[0]}", ">&-", ">&- 2>&-", ""],
+    ids=[
+        "a reader who stops",
+        "no output",
+        "neither output nor error",
+        "a screen that knows no such characters",
+    ],
+)
+@pytest.mark.parametrize("words", ["", "--format markdown", "--explain errors"])
+def test_the_exit_code_is_the_verdicts_whoever_reads_it(url: str, words: str, ending: str) -> None:
+    record(url, wrong())
+    done = subprocess.run(
+        ["bash", "-c", f"{sys.executable} -m migrate report --store {url} {words} {ending}"],
+        env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin", "PYTHONIOENCODING": "latin-1"},
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (3, b"")
