@@ -40,7 +40,7 @@ class ShareRule(Section):
 class LimitRule(Section):
     """A share of candidate requests may be at most ``limit``, which is above the 1 % of a baseline against its own p99."""
 
-    limit: Share = Field(gt=SLOW_BY_DEFINITION)
+    limit: Share = Field(gt=SLOW_BY_DEFINITION, lt=1)
     required: bool = True
 
 

@@ -169,6 +169,10 @@ def test_a_rule_without_a_margin_keeps_the_default_one() -> None:
     [
         ("", "p.yaml: is empty or not a mapping; it needs a field of a policy, such as minimum_span: 24h"),
         ("errors: {margn: 1 %}", "p.yaml, line 1: errors.margn: no such key; did you mean margin?"),
+        (
+            "slow_share: {limit: 100 %}",
+            "p.yaml, line 1: slow_share.limit: input should be less than 1 (got 1.0)",
+        ),
         ("policy:\n  warmp: 1m", "p.yaml, line 2: policy.warmp: no such key; did you mean warmup?"),
         ("policy: {}\nstore: {}", "p.yaml, line 2: store: no such key; valid: policy"),
         (GOOD + "policy: {warmp: 1m}", "p.yaml, line 6: policy.warmp: no such key; did you mean warmup?"),
