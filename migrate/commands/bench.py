@@ -16,7 +16,7 @@ import click
 from pydantic import ValidationError
 
 from migrate.bench import Bench, Measured, backend_of, measure, only_model, probe, without_retries
-from migrate.commands.options import SEED, duration, fields, rate
+from migrate.commands.options import SEED, Between, duration, fields, rate
 from migrate.config import Backend, Config, GatewaySection, load
 from migrate.errors import ConfigError, MigrateError, StoreError
 from migrate.files import room_for
@@ -111,7 +111,7 @@ def _limits(ctx: click.Context, param: click.Parameter, value: str | None) -> di
 )
 @click.option(
     "--burstiness",
-    type=click.FloatRange(min=0, max=100),
+    type=Between(min=0, max=100),
     default=1.0,
     show_default=True,
     help="Of --rates: 1 Poisson, above in bursts, 0 constant.",

@@ -14,6 +14,7 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
+from migrate.commands.options import Between
 from migrate.commands.output import opened, screen
 from migrate.comparing import Looked, Looker, Plan
 from migrate.config import Config, load_any
@@ -58,7 +59,7 @@ Exit codes: 0 nothing reaches WARN, 5 WARN, 3 BLOCK, 4 no BLOCK but a pair or li
 )
 @click.option(
     "--similarity",
-    type=click.FloatRange(0, 1),
+    type=Between(0, 1),
     help=f"Floor for differing texts. [default: policy.disagreement.similarity of the configuration, else {FLOOR}]",
 )
 @click.option(

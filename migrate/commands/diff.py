@@ -13,6 +13,7 @@ from typing import Any
 import click
 import orjson
 
+from migrate.commands.options import Between
 from migrate.config import load_any
 from migrate.embedder import Embedder, missing
 from migrate.errors import ConfigError
@@ -62,7 +63,7 @@ _FILE = click.Path(path_type=Path)
 )
 @click.option(
     "--similarity",
-    type=click.FloatRange(0, 1),
+    type=Between(0, 1),
     help=f"Floor for differing texts. [default: policy.disagreement.similarity of the configuration, else {FLOOR}]",
 )
 @click.option(

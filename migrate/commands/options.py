@@ -15,6 +15,15 @@ from replay.values import too_deep
 SEED = click.IntRange(0, 2**32 - 1)
 
 
+class Between(click.FloatRange):
+    """A number within bounds. NaN is in none, though no comparison says so."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if math.isnan(found := super().convert(value, param, ctx)):
+            self.fail(f"{value!r} is no number", param, ctx)
+        return found
+
+
 def duration(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
     """``50ms`` as seconds."""
     try:

@@ -8,7 +8,7 @@ from typing import Any
 import click
 import orjson
 
-from migrate.commands.options import SEED, duration, rate, share
+from migrate.commands.options import SEED, Between, duration, rate, share
 from migrate.commands.output import printed, screen
 from migrate.config import load_any
 from migrate.errors import ConfigError, StoreError
@@ -87,7 +87,7 @@ _MOST_FAILURES = 0.5
 @click.option(
     "--latency-spread",
     "spread",
-    type=click.FloatRange(0, 3),
+    type=Between(0, 3),
     help="Standard deviation of the logarithm of latency. [default: 0.6, two thirds within 0.55 and 1.8 times the median]",
 )
 @click.option(
@@ -101,7 +101,7 @@ _MOST_FAILURES = 0.5
 )
 @click.option(
     "--turns",
-    type=click.FloatRange(1, 30),
+    type=Between(1, 30),
     help="Requests of one conversation within an hour; together they count as one. [default: 1]",
 )
 @click.option("--seed", type=SEED, default=0, show_default=True)

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from migrate.commands.options import Between
 from migrate.errors import ConfigError
 from replay.simulator import server
 from replay.simulator.settings import DIALECTS, Faults, Pacing, Settings
@@ -33,7 +34,7 @@ class _Written(click.ParamType[Any]):
 _DURATION = _Written("duration", parse_duration)
 _SHARE = _Written("share", parse_share)
 _COUNT = _Written("count", parse_count)
-_SPREAD = click.FloatRange(min=0, max=5)
+_SPREAD = Between(min=0, max=5)
 _FILE = click.Path(dir_okay=False, path_type=Path)
 _PACING = {
     "ttft": (_DURATION, "0ms", "Median time to the first token."),

@@ -70,3 +70,19 @@ def test_doctor_says_what_is_there() -> None:
     done = migrate("doctor", "--format", "json")
     assert done.returncode == 0, done.stdout
     assert '"reports"' in done.stdout
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "plan --pairs-per-minute 30 --turns nan",
+        "plan --pairs-per-minute 30 --latency-spread NaN",
+        "compare pairs.jsonl --similarity nan",
+        "diff a b --similarity nan",
+        "simulate --ttft-spread nan",
+    ],
+)
+def test_nan_is_no_number_within_bounds(words: str) -> None:
+    done = migrate(*words.split())
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "is no number" in done.stderr
