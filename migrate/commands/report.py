@@ -193,8 +193,11 @@ def _write(target: Path, text: str) -> None:
         target.write_text(text, encoding="utf-8")
         return
     whole = target.with_name(f".{target.name}.part")
-    whole.write_text(text, encoding="utf-8")
-    whole.replace(target)
+    try:
+        whole.write_text(text, encoding="utf-8")
+        whole.replace(target)
+    finally:
+        whole.unlink(missing_ok=True)
 
 
 def _terminal(document: Document) -> str:

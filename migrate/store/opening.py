@@ -118,17 +118,29 @@ def _switch_journal(connection: Any) -> None:
             return
 
 
-def bring_up(engine: sa.Engine) -> None:
-    """To this version's schema. Raises StoreError when a newer one wrote it."""
+def bring_up(engine: sa.Engine, name: str) -> None:
+    """To this version's schema. Raises StoreError when a newer one wrote it, or an older one where nothing may be written."""
     with engine.connect() as connection:
         version = _version(connection)
     if version > schema.VERSION:
         raise StoreError(
-            f"store {shown_name(str(engine.url))} was written by a newer llm-migrate (schema {version}, this one knows "
-            f"{schema.VERSION}); upgrade llm-migrate"
+            f"store {name} was written by a newer llm-migrate (schema {version}, this one knows {schema.VERSION}); upgrade "
+            "llm-migrate"
         )
     if version == schema.VERSION:
         return
+    try:
+        _migrate(engine, version)
+    except sa.exc.OperationalError as error:
+        if getattr(error.orig, "sqlite_errorcode", None) != sqlite3.SQLITE_READONLY:
+            raise
+        raise StoreError(
+            f"store {name} was written by an older llm-migrate (schema {version}, this one needs {schema.VERSION}) and may only "
+            "be read; copy it to where it can be brought up to date, and name the copy with --store"
+        ) from None
+
+
+def _migrate(engine: sa.Engine, version: int) -> None:
     with engine.begin() as connection:
         if engine.dialect.name == "sqlite":
             connection.exec_driver_sql("BEGIN IMMEDIATE")  # one process makes the tables, the others wait

@@ -57,7 +57,7 @@ class Store:
         """
         engine = connected(url, create=create)
         try:
-            bring_up(engine)
+            bring_up(engine, shown_name(url))
         except sa.exc.SQLAlchemyError as error:
             engine.dispose()
             raise StoreError(f"store {shown_name(url)} cannot be opened: {words(error)}") from None

@@ -18,7 +18,7 @@ from migrate import tap
 from migrate.cli import main
 from migrate.commands.report import EXIT_CODES
 from migrate.config import Backend, Config, Shadow
-from migrate.store import Store, Writer
+from migrate.store import Store, Writer, schema
 from replay.exchange import Exchange
 from reports.document import NOT_MIRRORED
 from reports.judgement import Verdict
@@ -378,9 +378,8 @@ def test_a_damaged_store_is_one_line_and_never_a_verdict_of_go(
     assert code == 4 or err.count("\n") == 1
 
 
-def test_a_store_that_may_only_be_read_is_judged_alike(url: str, tmp_path: Path) -> None:
-    record(url, wrong(60))
-    folder = tmp_path / "ro"
+def read_only(url: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """A report on a copy of the store that cannot be written, nor anything beside it."""
     folder.mkdir()
     (folder / "m.db").write_bytes(Path(url.removeprefix("sqlite:///")).read_bytes())
     (folder / "m.db").chmod(0o444)
@@ -389,6 +388,43 @@ def test_a_store_that_may_only_be_read_is_judged_alike(url: str, tmp_path: Path)
     drop = ("setpriv", "--bounding-set=-dac_override,-dac_read_search", "--inh-caps=-all")
     words = (sys.executable, "-m", "migrate", "report", "--store", f"sqlite:///{folder}/m.db", "--quiet")
     whole = (*drop, *words) if os.getuid() == 0 else words
-    done = subprocess.run(whole, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(whole, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_a_store_that_may_only_be_read_is_judged_alike(url: str, tmp_path: Path) -> None:
+    record(url, wrong(60))
+    done = read_only(url, tmp_path / "ro")
     assert done.returncode == 3, done.stderr
-    assert list(folder.iterdir()) == [folder / "m.db"]
+    assert list((tmp_path / "ro").iterdir()) == [tmp_path / "ro" / "m.db"]
+
+
+@pytest.mark.parametrize(("by", "said"), [(-1, "older llm-migrate"), (1, "newer llm-migrate")])
+def test_a_store_of_another_schema_that_may_only_be_read_is_refused_by_name(
+    url: str, tmp_path: Path, by: int, said: str
+) -> None:
+    with Store.open(url, create=True) as store, store.engine.begin() as connection:
+        connection.execute(schema.meta.update().values(value=str(schema.VERSION + by)))
+    done = read_only(url, tmp_path / "ro")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert (
+        done.stderr.startswith(f"migrate: store {tmp_path}/ro/m.db was written by a") and said in done.stderr
+    )
+
+
+def test_a_file_that_could_not_be_written_leaves_nothing_behind(url: str, tmp_path: Path) -> None:
+    record(url, wrong(60))
+    words = f"{sys.executable} -m migrate report --store {url} --format html --output r.html"
+    done = subprocess.run(
+        ["bash", "-c", f"ulimit -f 34; {words}"],  # KiB; SQLite's own take 32
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (
+        2,
+        "migrate: --output r.html: cannot be written: File too large\n",
+    )
+    assert not [path.name for path in tmp_path.iterdir() if "r.html" in path.name]
