@@ -116,9 +116,7 @@ class Outlook:
 def outlook(one: Outlook) -> str:
     """What is missing until the rule is decided, or what would make it decidable."""
     if one.above:
-        without = (
-            f" without the worst {one.trim} blocks" if one.trim else " over enough blocks of five minutes"
-        )
+        without = f" without the worst {one.trim} blocks" if one.trim else " over enough blocks"
         proven = f"above the margin of {one.margin}, but not yet proven{without}"
         return f"{proven}; {_more(one.rollback, 'ROLLBACK')}" if one.rollback.soon else proven
     for missing, verdict in ((one.go, "GO"), (one.rollback, "ROLLBACK")):

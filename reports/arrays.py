@@ -43,7 +43,7 @@ def of_arrays(
         candidate=new,
         repeat=again,
         repeated=~again.missing,
-        session=np.full(size, -1) if session is None else np.asarray(session, dtype=np.int64)[order],
+        session=_sessions(session, order),
         streamed=np.isfinite(old.ttft) | np.isfinite(new.ttft),
         comparable=np.ones(size, dtype=np.bool_),
         differs=_scored(differs, order),
@@ -57,6 +57,15 @@ def of_arrays(
         else np.empty((size, 0), dtype=np.int32),
         dimensions=tuple((name, values) for name, values, _ in found),
     )
+
+
+def _sessions(session: NDArray[np.int64] | None, order: NDArray[np.int64]) -> NDArray[np.int64]:
+    """A pair of its own has a number that no other has."""
+    own = -1 - np.arange(len(order))
+    if session is None:
+        return own
+    given = np.asarray(session, dtype=np.int64)[order]
+    return np.where(given < 0, own, given)
 
 
 def _arm(arm: Mapping[str, NDArray[Any]], name: str, order: NDArray[np.int64]) -> Answers:

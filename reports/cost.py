@@ -6,7 +6,7 @@ import numpy as np
 
 from reports.columns import Columns
 from reports.intervals import median_interval
-from reports.reading import Frame, Reading, Unread
+from reports.reading import Frame, Reading, Unread, middle
 from reports.sessions import weights
 from reports.stats import count_signs
 
@@ -37,6 +37,6 @@ def cost(columns: Columns, frame: Frame) -> Reading | Unread:
         missing=int((both & ~known).sum()),
         bar=0.0,
         margin=margin,
-        estimate=float(np.median(growth)),
+        estimate=middle(growth, weight),
         bounds=lambda: median_interval(growth, frame.policy.alpha, weight, frame.test),
     )

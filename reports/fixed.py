@@ -3,7 +3,9 @@
 Of n pairs, (worse, same, better) are multinomial. Given how many are better, the worse ones of the rest are binomial with
 chance p/(1 - q), p and q the chances of worse and of better. "The mean sign is at most m", p <= q + m, is tested at the q
 for which it is hardest to reject within an exact upper bound of q, which itself is wrong with a tenth of alpha (Berger &
-Boos 1994); with m below 0 likewise given the worse ones. For m = 0 the sign test (exact McNemar) needs no bound.
+Boos 1994); with m below 0 likewise given the worse ones, where none of them needs no bound: 0 is certain. For m = 0 the
+sign test (exact McNemar) needs none either. Exact for independent pairs; the weighted counts of sessions are no binomials, and
+for them it is an approximation.
 """
 
 from __future__ import annotations

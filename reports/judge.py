@@ -11,6 +11,7 @@ import numpy as np
 from reports.advice import LATENCY_RULES
 from reports.advisory import Slices
 from reports.columns import Columns, columns
+from reports.facts import duration
 from reports.fitness import unfit
 from reports.judgement import Check, Judgement, Pair, RuleResult, Verdict
 from reports.ledger import Ledger, sort_out
@@ -82,7 +83,8 @@ def conclude(seen: Taken, *, verdict_only: bool = False) -> Judgement:
     found = checks(
         Facts(policy=policy, ledger=ledger, readings=readings, biased=seen.biased, counters=seen.counters)
     )
-    stop = halt(ledger.columns, counted=~ledger.places["warm_up"])
+    current = ~ledger.places["other_version"]
+    stop = halt(ledger.columns.take(current), counted=~ledger.places["warm_up"][current])
     verdict, code, reason = _conclude(rules, found, stop)
     return Judgement(
         verdict=verdict,
@@ -234,7 +236,8 @@ def _span(table: Columns) -> float:
 
 def _method(policy: Policy, scale: Scale) -> str:
     go, rollback = math.exp(scale.needed_go), math.exp(scale.needed_rollback)
-    blocks = f", without the worst {scale.trim} blocks of five minutes" if scale.trim else ""
+    length = duration(scale.block_s)
+    blocks = f", without the worst {scale.trim} blocks of {length}" if scale.trim else ""
     if math.isfinite(scale.most) and policy.analysis == "anytime":
-        blocks += f", to which no five minutes add more than a factor of {math.exp(scale.most):.1f}"
+        blocks += f", to which no block of {length} adds more than a factor of {math.exp(scale.most):.1f}"
     return METHODS[policy.analysis].format(go=go, rollback=rollback, blocks=blocks)

@@ -17,7 +17,7 @@ from replay.exchange import Outcome
 from reports.columns import Answers, Columns
 from reports.intervals import exceedance_bound, median_interval, share_interval
 from reports.policy import LatencyRule, Policy
-from reports.reading import Frame, Latency, Reading, Unread, e2e, mean, signs_of, ttft, untied, window
+from reports.reading import Frame, Latency, Reading, Unread, e2e, mean, middle, signs_of, ttft, untied, window
 from reports.sessions import weights
 from reports.stats import Flags, Floats, count_signs, finite
 
@@ -126,7 +126,7 @@ def _differences(
 ) -> Reading:
     """With ``or`` each difference has its own margin; all are shown on the scale of the median baseline's."""
     relative, weight = rule.relative or 0.0, weights(columns.session)
-    typical = _middle(base, weight)
+    typical = middle(base, weight)
     margin = rule.margin if typical is None else max(rule.margin, relative * typical)
     excess = candidate - base - np.maximum(rule.margin, relative * np.where(np.isinf(base), 0.0, base))
     signs, shown = np.sign(excess).astype(np.int8), excess + margin
@@ -149,24 +149,11 @@ def _differences(
         missing=missing,
         bar=0.0,
         margin=margin,
-        estimate=_middle(shown[timed], told),
+        estimate=middle(shown[timed], told),
         bounds=bounds,
         baseline=typical,
-        candidate=_middle(candidate[timed], told),
+        candidate=middle(candidate[timed], told),
     )
-
-
-def _middle(values: Floats, weight: Floats) -> float | None:
-    """The median; ``None`` when it is infinite or there is none."""
-    if not values.size:
-        return None
-    if weight.min() < 1:
-        order = np.argsort(values, kind="stable")
-        upto = np.cumsum(weight[order])
-        return finite(float(values[order][np.searchsorted(upto, upto[-1] / 2)]))
-    ranks = [(values.size - 1) // 2, values.size // 2]
-    low, high = np.partition(values, ranks)[ranks]
-    return float(low + high) / 2 if math.isfinite(low) and math.isfinite(high) else None
 
 
 def p95(

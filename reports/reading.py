@@ -17,7 +17,7 @@ from reports.columns import Answers, Columns
 from reports.intervals import share_interval
 from reports.policy import Policy
 from reports.sessions import weights
-from reports.stats import Counts, Flags, Floats, Signs, Test, count_signs
+from reports.stats import Counts, Flags, Floats, Signs, Test, count_signs, finite
 
 Latency = Callable[[Answers], Floats]
 """Which latency of an arm a rule reads, seconds."""
@@ -147,6 +147,19 @@ def signs_of(worse: Flags, better: Flags) -> Signs:
 def mean(flags: Flags, weight: Floats | None = None) -> float | None:
     """The share that is true; ``None`` of nothing."""
     return float(np.average(flags, weights=weight)) if flags.size else None
+
+
+def middle(values: Floats, weight: Floats) -> float | None:
+    """The median; ``None`` when it is infinite or there is none."""
+    if not values.size:
+        return None
+    if weight.min() < 1:
+        order = np.argsort(values, kind="stable")
+        upto = np.cumsum(weight[order])
+        return finite(float(values[order][np.searchsorted(upto, upto[-1] / 2)]))
+    ranks = [(values.size - 1) // 2, values.size // 2]
+    low, high = np.partition(values, ranks)[ranks]
+    return float(low + high) / 2 if math.isfinite(low) and math.isfinite(high) else None
 
 
 def share_reading(

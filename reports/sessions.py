@@ -2,7 +2,8 @@
 
 A *unit* is at most 30 consecutive requests of one session within an hour. In every rule each of its pairs weighs 1/size of
 the unit. For factors f of one unit the geometric mean is at most the arithmetic one, so evidence whose factors are raised
-to these weights has mean at most 1 whatever the dependence inside a unit is: Ville's inequality holds over units.
+to these weights has mean at most 1 whatever the dependence inside a unit is: Ville's inequality holds over whole units. A look
+in the midst of one weighs its turns so far; that much is calibrated (docs/verdicts.md), not proven.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ def judge_since(pairs: Sequence[Pair], policy: Policy, *, since: float | None, *
     if since is None:
         return judge_standing(table, policy, **asked)
     whole = judge_columns(table, policy, **asked)
-    fresh = judge_standing(table.take(table.at >= since), policy, **asked, verdict_only=True)
+    fresh = judge_standing(table.take(table.at >= since), policy, **asked)
     if fresh.verdict is Verdict.ROLLBACK:
         return _standing(whole, fresh, fresh.code, fresh.reason, Verdict.ROLLBACK)
     if whole.verdict is not Verdict.ROLLBACK:
@@ -37,10 +37,10 @@ def judge_since(pairs: Sequence[Pair], policy: Policy, *, since: float | None, *
     return _standing(whole, fresh, code, reason, Verdict.HOLD)
 
 
-def judge_standing(table: Columns, policy: Policy, *, verdict_only: bool = False, **asked: Any) -> Judgement:
+def judge_standing(table: Columns, policy: Policy, **asked: Any) -> Judgement:
     """``judge_columns``, where a ROLLBACK stays one though better hours have thinned its evidence: waiting is no cure."""
     seen = take_in(table, policy, **asked)
-    judged = conclude(seen, verdict_only=verdict_only)
+    judged = conclude(seen)
     first = None if judged.verdict is Verdict.ROLLBACK else first_rollback(seen)
     if first is None:
         return judged
@@ -73,7 +73,8 @@ def _standing(whole: Judgement, fresh: Judgement, code: str, reason: str, verdic
 def _rule(rule: RuleResult, fresh: Mapping[str, RuleResult]) -> RuleResult:
     now = fresh[rule.rule]
     if now.verdict is Verdict.ROLLBACK:
-        return replace(rule, verdict=now.verdict, evidence_rollback=now.evidence_rollback)
+        reason = f"since the acknowledgement {now.reason}"
+        return replace(rule, verdict=now.verdict, reason=reason, evidence_rollback=now.evidence_rollback)
     if rule.verdict is not Verdict.ROLLBACK:
         return rule
     reason = f"{rule.reason}; acknowledged, and the pairs since then do not show it"

@@ -34,18 +34,33 @@ def clock(facts: Facts) -> Check:
     )
 
 
+def observed_s(facts: Facts) -> float:
+    """Seconds that the answered pairs span, without the times in which no answer came for over half of ``minimum_span``:
+    neither a closed office nor a clock that jumped ahead makes a day."""
+    gaps = _gaps(facts)
+    return float(gaps[gaps <= _longest_gap(facts)].sum())
+
+
 def silence(facts: Facts) -> Check | None:
-    """A span with no answer in most of it: traffic stopped, or a clock jumped ahead. A replay spans what was captured."""
-    pairs, needed = facts.ledger.evidence, facts.policy.minimum_span
-    at = pairs.at[pairs.candidate.answered]
-    if at.size < 2 or not needed or "captured_span_s" in facts.counters:
+    """States what of the span does not count. A replay spans what was captured."""
+    gaps, most = _gaps(facts), _longest_gap(facts)
+    left_out = gaps[gaps > most]
+    if not left_out.size or "captured_span_s" in facts.counters:
         return None
-    gaps = np.diff(at)
-    longest, most = float(gaps.max()), max(_SHORTEST_SILENCE_S, needed / 2)
-    message = f"the longest time without an answer is {duration(longest)}"
-    if longest > most:
-        message += f" (from {_time(at[gaps.argmax()])}), {duration(most)} at most: traffic stopped, or a clock jumped"
-    return Check(code="silence", passed=longest <= most, message=message)
+    message = (
+        f"no answer came for {duration(float(left_out.max()))} at a time, {duration(float(left_out.sum()))} in all, which do "
+        f"not count as span: nobody asked, or a clock jumped"
+    )
+    return Check(code="silence", passed=True, message=message)
+
+
+def _gaps(facts: Facts) -> Floats:
+    ledger = facts.ledger
+    return np.diff(ledger.columns.at[ledger.places["scored"] & ledger.columns.candidate.answered])
+
+
+def _longest_gap(facts: Facts) -> float:
+    return max(_SHORTEST_SILENCE_S, facts.policy.minimum_span / 2)
 
 
 def version(facts: Facts) -> Check | None:
@@ -54,10 +69,11 @@ def version(facts: Facts) -> Check | None:
     if change is None:
         return None
     count, needed = int(ledger.evidence.candidate.answered.sum()), facts.policy.minimum_pairs
-    enough = count >= needed and ledger.span_s >= facts.policy.minimum_span
+    span = observed_s(facts)
+    enough = count >= needed and span >= facts.policy.minimum_span
     message = (
         f"the {change.arm} changed from {change.before} to {change.after} at {_time(change.at)}: "
-        f"{ledger.count('other_version'):,} pairs before do not count, {count:,} since then span {duration(ledger.span_s)}"
+        f"{ledger.count('other_version'):,} pairs before do not count, {count:,} since then span {duration(span)}"
     )
     return Check(code="version_changed", passed=enough, message=message)
 

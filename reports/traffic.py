@@ -13,13 +13,12 @@ from scipy.stats import qmc
 
 from replay.exchange import Outcome
 from reports.arrays import of_arrays
-from reports.columns import RATES, Answers, Columns
+from reports.columns import CODE, RATES, Answers, Columns
 from reports.policy import SLOW_BY_DEFINITION
 from reports.sessions import design_effect, units
 from reports.stats import Floats
 
 PAIRS_LIKE = 2**14
-_CODE = {outcome: code for code, outcome in enumerate(Outcome)}
 _BEYOND = 1_000.0
 """Times slower: beyond every yardstick."""
 _SHAPES = (
@@ -100,7 +99,7 @@ def _arm(traffic: Traffic, harm: Harm, fail: Floats, normal: Floats, slow: Float
     e2e = (ttft + after + _total(harm, "latency_median", "latency_p95")) * np.where(slow < share, _BEYOND, 1)
     errors = traffic.error_rate + _total(harm, "errors")
     late = errors + _total(harm, "timeouts")
-    failed, timeout, ok = (_CODE[one] for one in (Outcome.HTTP_ERROR, Outcome.TIMEOUT, Outcome.OK))
+    failed, timeout, ok = (CODE[one] for one in (Outcome.HTTP_ERROR, Outcome.TIMEOUT, Outcome.OK))
     outcome = np.where(fail < errors, failed, np.where(fail < late, timeout, ok))
     return {
         "outcome": outcome.astype(np.int8),

@@ -18,7 +18,7 @@ from reports.rules import RULES
 
 __all__ = ["CAVEATS", "Facts", "checks"]
 
-CAVEATS = ("version_changed", "resumed", "paused", "load", "sensitivity")
+CAVEATS = ("version_changed", "resumed", "paused", "silence", "load", "sensitivity")
 """Codes whose message a reader of GO has to know although the check passed."""
 
 
@@ -91,7 +91,7 @@ def _too_few_pairs(facts: Facts) -> Check:
 
 def _minimum_span(facts: Facts) -> Check:
     captured, needed = facts.counters.get("captured_span_s"), facts.policy.minimum_span
-    span = facts.ledger.span_s if captured is None else float(captured)
+    span = steadiness.observed_s(facts) if captured is None else float(captured)
     what = "the pairs span" if captured is None else "the replayed traffic was captured over"
     message = f"{what} {duration(span)}, {duration(needed)} required"
     if span < needed:

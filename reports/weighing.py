@@ -10,7 +10,13 @@ from numpy.typing import NDArray
 
 from reports.advice import Missing, Outlook, outlook
 from reports.fixed import fixed
-from reports.forecast import hours_for, pairs_until_above, round_up, wider_margin
+from reports.forecast import (
+    hours_for,
+    pairs_of_blocks_until,
+    pairs_until_above,
+    round_up,
+    wider_margin,
+)
 from reports.judgement import RuleResult, Verdict
 from reports.policy import Policy
 from reports.reading import Reading, Unread
@@ -286,7 +292,7 @@ def _outlook(
     above, go = ends[0] > read.margin, Missing(pairs=more, hours=hours_for(read, more))
     rollback = Missing(pairs=None, hours=None)
     if above or not go.soon:
-        found = pairs_until_above(read, result.evidence_rollback or 0.0, scale.needed_rollback, scale.test)
+        found = _pairs_until_rollback(read, result.evidence_rollback or 0.0, scale)
         rollback = Missing(pairs=found, hours=hours_for(read, found))
     stuck = not (above or go.soon or rollback.soon)
     wider = wider_margin(read, ends[1], scale.alpha, scale.test) if stuck else math.inf
@@ -300,6 +306,17 @@ def _outlook(
         mirrored=scale.mirrored,
         repeated=rule.name == "disagreement",
     )
+
+
+def _pairs_until_rollback(read: Reading, above: float, scale: Scale) -> int | None:
+    if not (math.isfinite(scale.most) or scale.trim):
+        return pairs_until_above(read, above, scale.needed_rollback, scale.test)
+
+    def evidence(counts: Floats) -> float:
+        period = np.floor(np.arange(len(counts)) * scale.block_s / scale.period_s).astype(np.int64)
+        return float(evidences_above(counts[None], period, read.bar, scale)[0])
+
+    return pairs_of_blocks_until(read, block_s=scale.block_s, evidence=evidence, needed=scale.needed_rollback)
 
 
 def show(value: float | None, unit: str) -> str:

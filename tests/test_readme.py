@@ -78,7 +78,7 @@ def test_the_python_example_records_its_call(tmp_path: Path) -> None:
     (tmp_path / "example.py").write_text(example, encoding="utf-8")
     script = (
         f"{sys.executable} -m migrate simulate --port {port} 2>simulator.txt &\n"
-        "until grep -q listening simulator.txt; do sleep 0.1; done\n"
+        "until grep -qs listening simulator.txt; do sleep 0.1; done\n"
         f"export OPENAI_BASE_URL=http://127.0.0.1:{port}/v1 OPENAI_API_KEY=none\n"
         f"{sys.executable} example.py && {sys.executable} -m migrate runs --store sqlite:///migrate.db"
     )

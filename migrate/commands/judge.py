@@ -16,6 +16,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColum
 
 from migrate.commands.options import span
 from migrate.commands.output import opened, screen
+from migrate.commands.report import EXIT_CODES
 from migrate.config import load_policy
 from migrate.errors import ConfigError
 from migrate.judging import is_parquet, measured
@@ -23,7 +24,7 @@ from replay.formats.sources import Source
 from reports.cells import InvalidNumber, Unreadable
 from reports.columns import Columns
 from reports.history import Look, history
-from reports.judgement import Judgement, Verdict
+from reports.judgement import Judgement
 from reports.measured import unjudged
 from reports.policy import Policy
 from reports.render.judged import as_line, as_text
@@ -91,7 +92,6 @@ def judge(files: tuple[Path, ...], path: Path | None, form: str, every: float | 
 
 _GRAVER = (0, 4, 3, 2)
 """Exit codes; a file that could not be read is graver than any verdict on the others."""
-_CODES = {Verdict.GO: 0, Verdict.HOLD: 4, Verdict.ROLLBACK: 3}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +133,7 @@ def _found(source: Source, policy: Policy, every: float | None, *, quiet: bool) 
         looks = None if every is None else history(table, policy, looks=_looks(table, every, source.name))
     now = float(table.at[-1]) if len(table) else 0.0
     judgement = judge_standing(table, policy, now=now, final=True)
-    return _Found(name=_name(source), judgement=judgement, looks=looks, code=_CODES[judgement.verdict])
+    return _Found(name=_name(source), judgement=judgement, looks=looks, code=EXIT_CODES[judgement.verdict])
 
 
 def _tell(progress: Progress, task: TaskID, source: Source, pairs: int) -> None:

@@ -142,3 +142,28 @@ class TestAdvice:
     )
     def test_durations(self, hours, text):
         assert duration(hours) == text
+
+
+class TestWhereBlocksAreCapped:
+    """The more a block would have added, the more of it is cut: a forecast may not rest on the difference."""
+
+    DAY = only("errors", "latency_median", policy=Policy(warmup=0, minimum_pairs=1))
+
+    @pytest.mark.parametrize("rate", [0.5, 10.0, 20.0])
+    @pytest.mark.parametrize("harm", [{"candidate": failure()}, {"candidate": answer(5.0)}])
+    def test_grave_harm_in_the_first_minutes_is_a_hold_that_says_when(self, rate, harm):
+        pairs = changed(
+            same(int(480 * rate), rate=rate), lambda n: n % 5 < 3 if "e2e" in harm else n % 5 == 0, **harm
+        )
+        found = verdict(pairs, self.DAY)
+        assert found.verdict in (Verdict.HOLD, Verdict.ROLLBACK) and found.reason
+
+    def test_what_it_says_is_about_how_long_it_takes(self):
+        def failing(count):
+            return changed(same(count, rate=0.5), lambda n: n % 12 == 0, candidate=failure())
+
+        found = read(failing(300), policy=self.DAY)
+        more = int(number(found.reason, "about"))
+        assert "for ROLLBACK" in found.reason and 150 < more < 1_500
+        assert read(failing(300 + more + more // 3), policy=self.DAY).verdict is Verdict.ROLLBACK
+        assert read(failing(300 + more // 2), policy=self.DAY).verdict is Verdict.HOLD

@@ -54,7 +54,12 @@ def test_pairs_from_before_make_no_rollback_and_keep_go_away() -> None:
 def test_harm_that_goes_on_is_a_rollback_again() -> None:
     pairs = failing(same(800), 0, 800)
     assert judged(pairs, at(400)).verdict is Verdict.ROLLBACK
-    assert judged(pairs, at(400)).code == "errors"
+    found = judged(pairs, at(400))
+    assert (
+        found.code == "errors" and "at least" in found.reason and "above the margin of 1.00 %" in found.reason
+    )
+    (errors,) = (rule for rule in found.rules if rule.rule == "errors")
+    assert errors.reason.startswith("since the acknowledgement") and "above the margin" in errors.reason
 
 
 def test_what_began_after_it_is_named_and_what_was_before_is_not() -> None:

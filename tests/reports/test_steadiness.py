@@ -38,18 +38,39 @@ class TestClock:
         pairs = same(12_000)
         jumped = pairs[:6_000] + [replace(one, at=one.at + DAY) for one in pairs[6_000:]]
         found = verdict(jumped, Policy(warmup=0))
-        assert (found.verdict, found.code) == (Verdict.HOLD, "silence")
-        assert "24 h (from 2023-11-14 22:18 UTC), 12 h at most" in found.reason
+        assert (found.verdict, found.code) == (Verdict.HOLD, "minimum_span")
+        assert found.reason.startswith("The pairs span 10 min, 24 h required")
+        (said,) = (one for one in found.checks if one.code == "silence")
+        assert said.passed and "no answer came for 24 h at a time, 24 h in all" in said.message
 
     def test_a_night_without_requests_is_none(self):
         pairs = same(3_000, rate=0.05)
         quiet = [replace(one, at=one.at + (8 * 3600 if n > 1_500 else 0)) for n, one in enumerate(pairs)]
-        assert check(verdict(quiet, Policy(warmup=0)), "silence")
+        found = verdict(quiet, Policy(warmup=0))
+        assert found.code not in ("silence", "minimum_span")
+        assert not [one for one in found.checks if one.code == "silence"]
+
+    def test_office_hours_make_a_day_after_three(self):
+        pairs = same(9 * 360, rate=0.1)
+        days = [
+            [replace(one, id=f"{day}-{one.id}", at=one.at + day * DAY) for one in pairs] for day in range(3)
+        ]
+        two_days = [*days[0], *days[1]]
+        two, three = verdict(two_days, Policy(warmup=0)), verdict([*two_days, *days[2]], Policy(warmup=0))
+        assert (two.verdict, two.code) == (Verdict.HOLD, "minimum_span")
+        assert three.verdict is Verdict.GO
 
 
 class TestVersion:
     def serving(self, version, **more):
         return answer(version=version, **more)
+
+    def test_a_safety_stop_of_another_version_is_over(self):
+        pairs = changed(same(3000), lambda n: 200 <= n < 230, candidate=failure(), differs=None)
+        pairs = changed(pairs, lambda n: n < 200, candidate=self.serving("m 1"))
+        assert verdict(pairs[:1000]).code == "halt"
+        pairs = changed(pairs, lambda n: 230 <= n < 400, candidate=self.serving("m 1"))
+        assert verdict(changed(pairs, lambda n: n >= 400, candidate=self.serving("m 2"))).code != "halt"
 
     def test_evidence_begins_anew_with_the_candidates_new_version(self):
         pairs = changed(same(3000), lambda n: n < 1000, candidate=failure(), differs=None)
