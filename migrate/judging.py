@@ -94,20 +94,27 @@ def _with_constants(number: int, line: bytes, why: str) -> Any:
 
 
 def _of_csv(source: Source) -> Iterator[Chunk]:
-    with io.TextIOWrapper(source.file(), encoding="utf-8", newline="") as words:
-        reader = csv.reader(words, strict=True)
-        try:
-            names = [name.strip() for name in next(reader, [])]
-            if not any(name in NAMES for name in names):
-                raise Unreadable(1, f"neither {_KINDS}")
-            check_names(names)
-            while some := list(islice(_rows(reader, len(names)), _ROWS)):
-                yield of_words(names, [row for _, row in some]), [at for at, _ in some]
-        except csv.Error as error:
-            raise Unreadable(reader.line_num, f"not CSV: {error}") from None
-        except UnicodeDecodeError:
-            raise Unreadable(reader.line_num + 1, "not UTF-8") from None
-        _whole(source, reader.line_num)
+    reader = csv.reader(_texts(source.file()), strict=True)
+    try:
+        names = [name.strip() for name in next(reader, [])]
+        if not any(name in NAMES for name in names):
+            raise Unreadable(1, f"neither {_KINDS}")
+        check_names(names)
+        while some := list(islice(_rows(reader, len(names)), _ROWS)):
+            yield of_words(names, [row for _, row in some]), [at for at, _ in some]
+    except csv.Error as error:
+        raise Unreadable(reader.line_num, f"not CSV: {error}") from None
+    except UnicodeDecodeError:
+        raise Unreadable(reader.line_num + 1, "not UTF-8") from None
+    _whole(source, reader.line_num)
+
+
+def _texts(plain: io.BufferedReader[Any]) -> Iterator[str]:
+    """The lines of a CSV file, which may end in CR alone; each is decoded by itself, so that an error has its place."""
+    for number, line in enumerate(iter(partial(plain.readline, _LONGEST), b""), 1):
+        if len(line) >= _LONGEST:
+            raise Unreadable(number, f"longer than {_LONGEST // 2**20} MiB")
+        yield from io.StringIO(line.decode(), newline="")
 
 
 def _rows(reader: Any, width: int) -> Iterator[tuple[int, list[str]]]:

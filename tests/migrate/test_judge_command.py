@@ -249,6 +249,8 @@ def test_nan_is_named_by_its_line(capsys: pytest.CaptureFixture[str]) -> None:
         (b'id,at\n"a\nb",1\nc,x\n', "pairs:4: at is 'x'; it must be a number of seconds"),
         (b"id,at,differs\na,1,yes\n", "pairs:2: differs is 'yes'; it must be true or false"),
         (b"id,at\n\xff,1\n", "not UTF-8"),
+        (b"id,at\n" + b"a,1\n" * 699 + b"\xff,1\n" + b"b,2\n" * 9, "pairs:701: not UTF-8"),
+        (b'id,at\n"' + b"a" * 2**20, "pairs:2: longer than 1 MiB"),
         (b'id,at\n"a,1\n', "not CSV: "),
         (gzip.compress(jsonl(records(same(50))))[:-30], "compressed data are damaged"),
         (b"PAR1 and no more", "pairs: row 1: not Parquet: "),
