@@ -172,9 +172,9 @@ class Policy(Section):
     before, such as a replay; until then no rule says anything."""
     alpha: float = Field(default=0.05, gt=0, lt=0.5)
     minimum_coverage: Share = 0.98
-    trim_blocks: int = Field(default=0, ge=0)
+    trim_blocks: int = Field(default=0, ge=0, le=288)
     """ROLLBACK has to hold without the candidate's worst blocks, this many (of 5 minutes, or a 288th of a shorter
-    ``minimum_span``): an incident is not a trend. A rehearsal trims none."""
+    ``minimum_span``), a day's at most: an incident is not a trend. A rehearsal trims none."""
     errors: ShareRule = ShareRule(margin=0.01)
     timeouts: ShareRule = ShareRule(margin=0.05)
     slow_share: LimitRule = LimitRule(limit=0.05)
