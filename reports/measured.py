@@ -39,7 +39,7 @@ MOST_LABELS = 32
 _CODE = {outcome.value: code for code, outcome in enumerate(Outcome)}
 _NOT_SENT = _CODE[Outcome.NOT_SENT]
 _LAST = 1e11
-"""Epoch seconds of the year 5138; milliseconds of today are above it."""
+"""Epoch seconds of the year 5138; milliseconds of today are above it, and nothing takes this long."""
 _TEXT = np.dtypes.StringDType()
 
 
@@ -147,12 +147,12 @@ def _numbers(name: str, values: Sequence[Any], lines: Sequence[int]) -> Floats:
     """None becomes NaN. A NaN that was given is refused, or it would pass every comparison in silence."""
     what = "a number of seconds" if name == "at" or name.endswith("_s") else "a number"
     column: Floats = np.array(typed(name, values, lines, (float, int, NoneType), what), dtype=np.float64)
-    suspicious = np.flatnonzero(~((column >= 0) & (column < np.inf)))
+    most = np.inf if name == "at" else _LAST  # of a time something else is said
+    suspicious = np.flatnonzero(~((column >= 0) & (column < most)))
     for place in suspicious.tolist():
         if values[place] is not None:
-            raise InvalidNumber(
-                lines[place], f"{name} is {values[place]!r}; a number must be finite and not negative"
-            )
+            bound = "below 1e11" if most <= column[place] < np.inf else "finite and not negative"
+            raise InvalidNumber(lines[place], f"{name} is {values[place]!r}; a number must be {bound}")
     return column
 
 

@@ -259,3 +259,11 @@ def test_a_million_pairs_are_arrays() -> None:
     assert kept / found.size < 80
     assert isinstance(found.columns().at, np.ndarray)
     assert list(itertools.islice(found._labels, 1)) == []
+
+
+@pytest.mark.parametrize("place", [n for n in NAMES if n.endswith(("_s", "output_tokens"))])
+def test_nothing_takes_thousands_of_years(place: str) -> None:
+    arm, _, key = place.rpartition(".")
+    error = refused(GOOD, GOOD | {"id": "b", arm: {"outcome": "ok", key: 1e308}})
+    assert isinstance(error, InvalidNumber) and error.line == 2
+    assert error.what == f"{place} is 1e+308; a number must be below 1e11"
