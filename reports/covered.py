@@ -55,8 +55,15 @@ def read_enough(facts: Facts) -> Check:
     if not shares:
         return Check(code="coverage", passed=True, message="no rule has pairs to read yet")
     worst = min(shares, key=lambda name: shares[name])
-    missing = ", ".join(f"{facts.ledger.count(p):,} {p}" for p in MISSING)
-    message = f"{worst} could read {shares[worst]:.1%} of its pairs, {facts.policy.minimum_coverage:.0%} required ({missing})"
+    read = facts.readings[worst]
+    lost = [f"{count:,} {place}" for place in MISSING if (count := facts.ledger.count(place))]
+    why = f" ({', '.join(lost)})" if lost else ": their answers do not tell what it reads"
+    missing = (
+        f"{read.missing:,} are missing{why}"
+        if isinstance(read, Reading) and read.missing
+        else "none is missing"
+    )
+    message = f"{TITLES[worst]} could read {shares[worst]:.1%} of its pairs, {facts.policy.minimum_coverage:.0%} required; {missing}"
     return Check(code="coverage", passed=shares[worst] >= facts.policy.minimum_coverage, message=message)
 
 

@@ -90,6 +90,7 @@ def _crossed(read: Reading | Unread, measure: Scale) -> Iterator[float]:
     grid = grid_of(read.at, block_s=measure.block_s, period_s=measure.period_s)
     counts = counts_by_block(read.signs, grid.block, len(grid.period), read.weight)
     periods = np.unique(grid.period)
+    periods = periods[:: -(-periods.size // _MOST_LOOKS)]
     for some in np.array_split(periods, -(-periods.size // _AT_ONCE)):
         upto = np.where((grid.period <= some[:, None])[..., None], counts, 0.0)
         enough = evidences_above(upto, grid.period, read.bar, measure) >= measure.needed_rollback
@@ -98,5 +99,7 @@ def _crossed(read: Reading | Unread, measure: Scale) -> Iterator[float]:
             return
 
 
+_MOST_LOOKS = 512
+"""Three weeks of hours; a longer run is looked at less often."""
 _AT_ONCE = 16
 """Looks whose blocks are in memory together."""

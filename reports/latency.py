@@ -82,17 +82,19 @@ def _no_yardstick(frame: Frame, margin: float) -> Unread:
 
 def _applies(columns: Columns, latency: Latency, frame: Frame) -> Flags | str:
     """The pairs that have such a latency, or why none has. An end-to-end latency belongs to every answer, a TTFT to every
-    stream; the rhythm of a stream only to answers that came in pieces, or whose tokens were counted."""
+    stream; the rhythm of a stream to those whose baseline came in pieces with its tokens counted, or failed. A candidate that
+    does not tell is missing there: what it keeps to itself is no evidence for it."""
     if latency is e2e:
         return np.ones(len(columns), dtype=np.bool_)
     if not frame.streamed:
         return "does not apply: no request of the run was streamed"
     if latency is ttft:
         return columns.streamed
-    told = [~arm.answered | ~np.isnan(latency(arm)) for arm in (columns.baseline, columns.candidate)]
-    either = columns.baseline.answered | columns.candidate.answered
-    having: Flags = columns.streamed & told[0] & told[1] & either
-    return having if having.any() else "does not apply: no stream came in pieces with its tokens counted"
+    told = columns.baseline.answered & ~np.isnan(latency(columns.baseline))
+    if not told.any():
+        return "does not apply: no stream of the baseline came in pieces with its tokens counted"
+    having: Flags = columns.streamed & (told | (columns.baseline.failed & columns.candidate.answered))
+    return having
 
 
 def median(

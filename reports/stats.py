@@ -126,7 +126,7 @@ def log_evidences_over_time(
     gains = np.minimum(counts.astype(np.float64) @ np.stack(_log_factors(margin)), most)
     total = np.zeros((len(counts), _SHARES_OF_BET.size))
     largest = np.zeros((len(counts), trim, _SHARES_OF_BET.size))
-    cuts = np.flatnonzero(np.diff(period, prepend=-1))
+    cuts = np.flatnonzero(np.diff(np.minimum(period, _MOST_STARTS), prepend=-1))  # later ones have no weight
     started: list[Floats] = []
     for first, last in zip(cuts[::-1], [gains.shape[1], *cuts[:0:-1]], strict=True):
         part = gains[:, first:last]

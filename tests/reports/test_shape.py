@@ -82,3 +82,20 @@ def test_the_rhythm_of_a_stream_is_judged_where_its_tokens_were_counted():
     assert rule(found, "tpot_median").estimate == pytest.approx(0.02)
     assert rule(found, "itl_median").estimate == pytest.approx(0.02)
     assert not rule(found, "itl_median").required
+
+
+def test_a_candidate_that_does_not_tell_its_tokens_has_shown_nothing():
+    told = answer(1.0, 0.2, output_tokens=41)
+    silent = answer(1.0, 0.2)
+    some = changed(
+        same(2000, streamed=True, baseline=told, candidate=told, repeat=told),
+        lambda n: n % 4,
+        candidate=silent,
+    )
+    for pairs in (some, changed(some, lambda n: True, candidate=silent)):
+        found = verdict(pairs, QUICK)
+        assert found.verdict is Verdict.HOLD and found.code == "coverage"
+        assert rule(found, "tpot_median").verdict is Verdict.HOLD
+        assert "their answers do not tell what it reads" in found.reason
+    untold = same(2000, streamed=True, baseline=silent, candidate=told, repeat=silent)
+    assert not rule(verdict(untold, QUICK), "tpot_median").applies
