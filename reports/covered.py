@@ -58,12 +58,11 @@ def read_enough(facts: Facts) -> Check:
     read = facts.readings[worst]
     lost = [f"{count:,} {place}" for place in MISSING if (count := facts.ledger.count(place))]
     why = f" ({', '.join(lost)})" if lost else ": their answers do not tell what it reads"
-    missing = (
-        f"{read.missing:,} are missing{why}"
-        if isinstance(read, Reading) and read.missing
-        else "none is missing"
-    )
-    message = f"{TITLES[worst]} could read {shares[worst]:.1%} of its pairs, {facts.policy.minimum_coverage:.0%} required; {missing}"
+    missing = "none is missing"
+    if isinstance(read, Reading) and read.missing:
+        missing = f"{read.missing:,} are missing{why}"
+    share, needed = f"{shares[worst]:.1%}", f"{facts.policy.minimum_coverage:.0%}"
+    message = f"{TITLES[worst]} could read {share} of its pairs, {needed} required; {missing}"
     return Check(code="coverage", passed=shares[worst] >= facts.policy.minimum_coverage, message=message)
 
 
