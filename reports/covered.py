@@ -61,8 +61,8 @@ def read_enough(facts: Facts) -> Check:
     missing = "none is missing"
     if isinstance(read, Reading) and read.missing:
         missing = f"{read.missing:,} are missing{why}"
-    share, needed = f"{shares[worst]:.1%}", f"{facts.policy.minimum_coverage:.0%}"
-    message = f"{TITLES[worst]} could read {share} of its pairs, {needed} required; {missing}"
+    part, needed = f"{shares[worst]:.1%}", f"{facts.policy.minimum_coverage:.0%}"
+    message = f"{TITLES[worst]} could read {part} of its pairs, {needed} required; {missing}"
     return Check(code="coverage", passed=shares[worst] >= facts.policy.minimum_coverage, message=message)
 
 
