@@ -54,7 +54,9 @@ def shadow(vllm: list[str], tmp_path: Path) -> Iterator[Shadow]:
 
 
 @contextmanager
-def shadowing(folder: Path, *, baseline: str, candidate: str, policy: str = "") -> Iterator[Shadow]:
+def shadowing(
+    folder: Path, *, baseline: str, candidate: str, repeat: str = "100 %", policy: str = ""
+) -> Iterator[Shadow]:
     """``migrate shadow`` as a real process that mirrors everything; it has to end with 0 on SIGTERM."""
     port, admin = _free_port(), _free_port()
     store = f"sqlite:///{folder}/m.db"
@@ -63,7 +65,7 @@ def shadowing(folder: Path, *, baseline: str, candidate: str, policy: str = "") 
         f"baseline: {{kind: vllm, url: '{baseline}', model: {MODEL}}}\n"
         f"candidate: {{kind: vllm, url: '{candidate}', model: {MODEL}}}\n"
         f"gateway: {{listen: '127.0.0.1:{port}', admin: '127.0.0.1:{admin}'}}\n"
-        f"shadow: {{percent: 100, repeat_baseline: 100 %}}\nstore: {{url: '{store}'}}\n"
+        f"shadow: {{percent: 100, repeat_baseline: {repeat}}}\nstore: {{url: '{store}'}}\n"
         f"{policy}"
     )
     command = [sys.executable, "-m", "migrate", "shadow", "--config", str(config)]

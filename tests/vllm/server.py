@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import socketserver
 import subprocess
 import sys
+import threading
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -46,6 +49,51 @@ def raw(url: str, path: str, body: bytes, method: str = "POST") -> bytes:
         while piece := sock.recv(65_536):
             pieces.append(piece)
     return b"".join(pieces)
+
+
+@dataclass(slots=True, kw_only=True)
+class Wire:
+    """A listener on loopback that passes everything on to a server, and what has gone over each connection."""
+
+    url: str
+    asked: list[bytearray] = field(default_factory=list)
+    answered: list[bytearray] = field(default_factory=list)
+
+
+@contextmanager
+def wire(url: str) -> Iterator[Wire]:
+    """A wire to the server at ``url``; each byte is noted before it is passed on."""
+    parts = urlsplit(url)
+
+    class Handler(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            asked, answered = bytearray(), bytearray()
+            listening.asked.append(asked)
+            listening.answered.append(answered)
+            with socket.create_connection((parts.hostname, parts.port)) as server:
+                back = threading.Thread(target=_pass_on, args=(server, self.request, answered))
+                back.start()
+                _pass_on(self.request, server, asked)
+                back.join()
+
+    class Server(socketserver.ThreadingTCPServer):
+        daemon_threads = True
+
+    with Server(("127.0.0.1", 0), Handler) as server:
+        listening = Wire(url=f"http://127.0.0.1:{server.server_address[1]}")
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield listening
+        server.shutdown()
+
+
+def _pass_on(source: socket.socket, target: socket.socket, noted: bytearray) -> None:
+    """Until one side ends; then the other is told."""
+    with suppress(OSError):
+        while piece := source.recv(65_536):
+            noted += piece
+            target.sendall(piece)
+    with suppress(OSError):
+        target.shutdown(socket.SHUT_WR)
 
 
 def _start(port: int, log: Path) -> subprocess.Popen[bytes]:
