@@ -31,8 +31,11 @@ Counts = tuple[float, float, float]
 
 _SHARES_OF_BET = np.append(np.geomspace(0.01, 0.95, 23), 0.98)
 """Bets as shares of the largest that is allowed; small ones suit noisy signs, large ones signs that are nearly all 0."""
-_LOG_WEIGHTS = np.log(np.append(np.full(23, 0.75 / 23), 0.25))
-"""A quarter on the largest bet: without any failure a margin of 1 point then needs 420 pairs and not 580."""
+_LIKELY = np.exp(-((np.log(_SHARES_OF_BET[:-1] / 0.22) / 1.1) ** 2) / 2)
+_LOG_WEIGHTS = np.log(np.append(0.75 * _LIKELY / _LIKELY.sum(), 0.25))
+"""Most is on bets near a fifth of the largest, which pay best where harm is twice a margin or there is none; that saves 4 to
+12 % of the pairs that equal weights need. A quarter is on the largest: without any failure a margin of 1 point then needs
+420 pairs and not 580."""
 _PRIOR = 200.0
 """Strength of the beta mixture of Primitive B; the interval is tightest around this many samples and stays valid at all."""
 _MOST_STARTS = 512

@@ -37,7 +37,7 @@ _INCIDENT_S = 300.0
 _BLOCKS = 288
 _FINEST = 2048
 _SHORTEST_PERIOD_S = 600.0
-_MOST_PER_BLOCK = 1.0
+_MOST_PER_BLOCK = 1.5
 """What five minutes may add to the logarithm of a bet's evidence for ROLLBACK. Without it a rare incident of one arm, far
 outside of what independent requests do, is taken for proof (docs/verdicts.md has the measurement)."""
 

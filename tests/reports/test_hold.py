@@ -162,8 +162,8 @@ class TestWhereBlocksAreCapped:
         def failing(count):
             return changed(same(count, rate=0.5), lambda n: n % 12 == 0, candidate=failure())
 
-        found = read(failing(300), policy=self.DAY)
+        found = read(failing(150), policy=self.DAY)
         more = int(number(found.reason, "about"))
         assert "for ROLLBACK" in found.reason and 150 < more < 1_500
-        assert read(failing(300 + more + more // 3), policy=self.DAY).verdict is Verdict.ROLLBACK
-        assert read(failing(300 + more // 2), policy=self.DAY).verdict is Verdict.HOLD
+        assert read(failing(150 + more + more // 3), policy=self.DAY).verdict is Verdict.ROLLBACK
+        assert read(failing(150 + more // 2), policy=self.DAY).verdict is Verdict.HOLD
