@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,8 +34,49 @@ _FAILED: Flags = np.array([outcome.failed for outcome in Outcome])
 _MISSING: Flags = np.array([outcome.missing for outcome in Outcome])
 
 
+class Table:
+    """Columns of equal length. Judging is mostly copying, so a part of a table cuts out a column when it is first read."""
+
+    __slots__ = ("_of", "_rows")
+
+    def take(self, where: NDArray[Any]) -> Self:
+        """The rows at ``where``: a mask or indices."""
+        if where.dtype != np.bool_:
+            return self._part(where)
+        rows = np.flatnonzero(where)
+        if rows.size == where.size:
+            return self
+        if rows.size and rows[-1] - rows[0] + 1 == rows.size:  # a stretch of time needs no copy
+            return self._part(slice(int(rows[0]), int(rows[-1]) + 1))
+        return self._part(rows)
+
+    def _part(self, rows: NDArray[Any] | slice) -> Self:
+        part = object.__new__(type(self))
+        object.__setattr__(part, "_of", self)
+        object.__setattr__(part, "_rows", rows)
+        return part
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """A field that is not there yet."""
+            if name not in self.__dataclass_fields__:
+                raise AttributeError(name)
+            found = _cut(getattr(self._of, name), self._rows)
+            object.__setattr__(self, name, found)
+            return found
+
+
+def _cut(column: Any, rows: NDArray[Any] | slice) -> Any:
+    if isinstance(column, Table):
+        return column._part(rows)  # noqa: SLF001 - of the same class
+    if isinstance(column, tuple):
+        return column
+    return column[rows] if isinstance(rows, slice) else column.take(rows, axis=0)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answers:
+class Answers(Table):
     """One arm. Latencies in seconds, NaN where they did not happen."""
 
     outcome: NDArray[np.int8]
@@ -84,7 +125,7 @@ class Answers:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Columns:
+class Columns(Table):
     """All pairs, ordered by time of dispatch, then id."""
 
     position: NDArray[np.int64]
@@ -114,26 +155,6 @@ class Columns:
 
     def __len__(self) -> int:
         return int(self.at.size)
-
-    def take(self, where: NDArray[Any]) -> Columns:
-        """The rows at ``where``: a mask or indices."""
-        if where.dtype == np.bool_:
-            if where.all():
-                return self
-            where = np.flatnonzero(where)
-        if where.size and (np.diff(where) == 1).all():  # a stretch of time needs no copy
-            return Columns(**_cut(self, slice(int(where[0]), int(where[-1]) + 1)))
-        return Columns(**_cut(self, where))
-
-
-def _cut(table: Columns | Answers, where: NDArray[Any] | slice) -> dict[str, Any]:
-    return {field.name: _part(getattr(table, field.name), where) for field in fields(table)}
-
-
-def _part(part: Any, where: NDArray[Any] | slice) -> Any:
-    if isinstance(part, tuple):
-        return part
-    return Answers(**_cut(part, where)) if isinstance(part, Answers) else part[where]
 
 
 _NONE = Measured(outcome=Outcome.NOT_SENT)
