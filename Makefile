@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 SOURCES := migrate replay reports tests benchmarks
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check format calibrate bench bench-compare bench-decoding bench-embedding bench-import bench-recording bench-workload bench-peers bench-replay test-vllm test-sdks lock dist-check clean
+.PHONY: help install demo test check format calibrate bench bench-compare bench-decoding bench-embedding bench-import bench-recording bench-workload bench-peers bench-replay bench-report test-vllm test-sdks lock dist-check clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -76,6 +76,9 @@ bench-workload: .venv/.demo .venv-vllm/.ready ## real arrival times and prompts 
 
 bench-replay: .venv/.demo ## whether a replay sends on time and times what it gets, beside what the server knows
 	@$(BIN)/python -m benchmarks.fidelity
+
+bench-report: .venv/.demo ## what a verdict costs: pairs in columns, and a report on a store of a million pairs
+	@OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.report
 
 bench-peers: .venv/.demo .venv-guidellm/.ready .venv-aiperf/.ready ## replay beside guidellm and aiperf: who sends on time, who measures right
 	@$(BIN)/python -m benchmarks.peers
