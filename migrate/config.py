@@ -26,6 +26,7 @@ from pydantic import (
 )
 
 from migrate.errors import ConfigError
+from migrate.presets import presets
 from replay.units import parse_count, parse_size
 from reports.policy import Duration, Policy, Section, Share
 
@@ -111,6 +112,8 @@ class Backend(Section):
     """One server: what it is, where it is, how its models are called there and which key it takes."""
 
     kind: Kind
+    preset: str | None = None
+    """A relay that ``configs/backends.yaml`` knows, which gives ``kind`` and ``url``; ``None``: any backend."""
     url: HttpUrl
     model: str | None = None
     models: dict[str, str] = Field(default_factory=dict)
@@ -120,6 +123,11 @@ class Backend(Section):
     timeouts: Timeouts = Timeouts()
     limits: Limits = Limits()
     price: Price | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _preset(cls, data: Any) -> Any:
+        return _filled(data) if isinstance(data, dict) and data.get("preset") is not None else data
 
     @model_validator(mode="after")
     def _priced(self) -> Backend:
@@ -135,6 +143,20 @@ class Backend(Section):
     def api_key(self) -> str | None:
         """The backend's own key from the environment. Raises ConfigError when it is named but not set."""
         return _key(self.api_key_env, self.url)
+
+
+def _filled(data: dict[str, Any]) -> dict[str, Any]:
+    """A backend's fields, with what its preset gives where they say nothing."""
+    named = str(data["preset"])
+    known = presets().get(named)
+    if known is None:
+        raise ValueError(f"preset {named!r} is not known{_nearest(named, list(presets()))}")
+    if data.get("kind", "relay") != "relay":
+        raise ValueError("a preset is one of kind: relay")
+    if "url" not in data and "RESOURCE" in known.url:
+        raise ValueError(f"preset {named} needs url: {known.url} with the name of your resource")
+    inside: dict[str, Any] = {} if known.third_party else {"third_party": False}
+    return {"kind": "relay", "url": known.url} | inside | data
 
 
 def _key(name: str | None, url: str) -> str | None:

@@ -9,6 +9,7 @@ import pytest
 
 from migrate.config import Config, load, parse, parse_policy
 from migrate.errors import ConfigError
+from migrate.presets import presets
 
 DOCUMENTED = (Path(__file__).parents[2] / "docs" / "compare.md").read_text(encoding="utf-8")
 GOOD = """
@@ -116,9 +117,32 @@ def test_a_missing_file_says_how_to_write_one(tmp_path: Path) -> None:
         load(tmp_path / "none.yaml")
 
 
-@pytest.mark.parametrize("path", sorted(Path("configs").glob("*.yaml")), ids=lambda path: path.name)
+EXAMPLES = [path for path in sorted(Path("configs").glob("*.yaml")) if "baseline:" in path.read_text("utf-8")]
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
 def test_every_shipped_configuration_loads(path: Path) -> None:
     assert load(path).candidate is not None
+
+
+@pytest.mark.parametrize("name", presets())
+def test_a_preset_gives_the_address(name: str) -> None:
+    url = "" if name != "azure-openai" else ", url: https://harbor.openai.azure.com/openai/v1"
+    backend = parse(f"baseline: {{preset: {name}{url}}}\ngateway: {{listen: 127.0.0.1:9090}}").baseline
+    assert backend.kind == "relay" and backend.url.startswith("http") and "RESOURCE" not in backend.url
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ("preset: openroter", "did you mean openrouter?"),
+        ("preset: azure-openai", "needs url:"),
+        ("preset: openai, kind: vllm", "kind: relay"),
+    ],
+)
+def test_a_preset_that_cannot_be_is_refused(fields: str, said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        parse(f"baseline: {{{fields}}}")
 
 
 def test_the_documented_entries_by_task_are_read() -> None:
