@@ -5,6 +5,7 @@ Errors name the file, the line, the key, the value and the nearest valid word, b
 
 from __future__ import annotations
 
+import datetime as dt
 import difflib
 import ipaddress
 import math
@@ -27,7 +28,9 @@ from pydantic import (
 
 from migrate.errors import ConfigError
 from migrate.presets import presets
+from migrate.prices import listed
 from replay.units import parse_count, parse_size
+from reports.costing import GpuPrice, Quote, TokenPrice
 from reports.policy import Duration, Policy, Section, Share
 
 Size = Annotated[int, BeforeValidator(parse_size)]
@@ -101,11 +104,69 @@ class Limits(Section):
     """Needs ``price``."""
 
 
-class Price(Section):
-    """What a backend takes, in USD for a million tokens."""
+Usd = Annotated[float, Field(ge=0, le=100_000, allow_inf_nan=False)]
 
-    input: float = Field(ge=0)
-    output: float = Field(ge=0)
+
+class Price(Section):
+    """What a backend takes: USD for a million tokens, or for its GPUs by the hour (docs/cost.md)."""
+
+    listed: str | None = Field(default=None, exclude=True)
+    """An entry of ``configs/prices.yaml``, whose fields stand for those that are not given. A run keeps the fields."""
+    input: Usd | None = None
+    cached_input: Usd | None = None
+    """Of a prompt's tokens that came from the server's cache; ``None``: as ``input``."""
+    output: Usd | None = None
+    gpu_per_hour: Usd | None = None
+    gpus: int | None = Field(default=None, ge=1, le=100_000)
+    """Of one replica of the server."""
+    throughput: float | None = Field(default=None, gt=0, le=1_000_000)
+    """Requests a second within the limits of goodput that one replica serves, as measured (``migrate bench --goodput``)."""
+    source: str | None = None
+    date: dt.date | None = None
+    """When the price was read."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_list(cls, data: Any) -> Any:
+        name = data.get("listed") if isinstance(data, dict) else None
+        return _completed(listed(name), data) if isinstance(name, str) else data
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Price:
+        tokens, gpus = (
+            (self.input, self.output, self.cached_input),
+            (self.gpu_per_hour, self.gpus, self.throughput),
+        )
+        if any(one is not None for one in tokens) == any(one is not None for one in gpus):
+            raise ValueError(f"price is either for tokens or for GPUs: {_PRICES}")
+        if None in (tokens[:2] if self.gpu_per_hour is None and self.gpus is None else gpus[:2]):
+            raise ValueError(f"price is not complete: {_PRICES}")
+        if self.cached_input is not None and self.cached_input > (self.input or 0):
+            raise ValueError("price.cached_input is above price.input; no cache makes tokens dearer")
+        return self
+
+    @property
+    def tokens(self) -> TokenPrice | None:
+        """``None`` for GPUs."""
+        if self.input is None or self.output is None:
+            return None
+        return TokenPrice(input=self.input, cached_input=self.cached_input, output=self.output)
+
+    @property
+    def quote(self) -> Quote:
+        """The price with where it is from."""
+        paid = self.tokens or GpuPrice(per_hour=self.gpu_per_hour or 0.0, gpus=self.gpus or 1)
+        day = None if self.date is None else self.date.isoformat()
+        return Quote(price=paid, throughput=self.throughput, source=self.source, date=day)
+
+
+def _completed(entry: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+    """An entry with what goes before it. Its source and date say nothing of a figure that was given."""
+    own = given.keys() & {"input", "cached_input", "output", "gpu_per_hour"}
+    return {key: value for key, value in entry.items() if not own or key not in ("source", "date")} | given
+
+
+_PRICES = "{input: 0.15, output: 0.60}, {gpu_per_hour: 2.50, gpus: 4}, or {listed: NAME} with gpus: 4 where NAME is of a GPU"
 
 
 class Backend(Section):
@@ -131,7 +192,7 @@ class Backend(Section):
 
     @model_validator(mode="after")
     def _priced(self) -> Backend:
-        if self.limits.usd_per_day is not None and self.price is None:
+        if self.limits.usd_per_day is not None and (self.price is None or self.price.tokens is None):
             raise ValueError("limits.usd_per_day needs a price, such as price: {input: 0.15, output: 0.60}")
         return self
 
@@ -380,6 +441,8 @@ def _mapping(text: str, name: str, needs: str) -> tuple[yaml.Node, dict[str, Any
         data = yaml.safe_load(text)
     except RecursionError:
         raise ConfigError(f"{name}: is nested without end") from None
+    except ValueError as error:  # a day that no calendar has
+        raise ConfigError(f"{name}: is not valid YAML: {error}") from None
     except yaml.YAMLError as error:
         raise ConfigError(
             f"{name}{_mark(error)}: is not valid YAML: {getattr(error, 'problem', error)}"

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pydantic import ValidationError
 
 from migrate.config import JudgeSection
+from migrate.costing import stored_price
 from migrate.embedder import Embedder, missing
 from migrate.errors import ConfigError
 from migrate.opinions import SecondOpinion
@@ -189,9 +190,9 @@ def compared(
 
 
 def _prices(run: Run) -> Prices:
-    """What the run's backends take for a token, where its configuration says so."""
-    arms = ((arm, (run.config.get(arm.value) or {}).get("price")) for arm in (Arm.BASELINE, Arm.CANDIDATE))
-    return {arm: (price["input"] / 1e6, price["output"] / 1e6) for arm, price in arms if price}
+    """What the run's backends take for tokens, where its configuration says so."""
+    arms = ((arm, stored_price(run, arm)) for arm in (Arm.BASELINE, Arm.CANDIDATE))
+    return {arm: price.tokens for arm, price in arms if price and price.tokens}
 
 
 def _look(exchange: Exchange, extractors: Sequence[Extractor]) -> Look:

@@ -11,6 +11,7 @@ import orjson
 
 from replay.exchange import Arm, Choice, Exchange, Observation, Outcome, Request
 from reports.compare.asked import Asked, contract
+from reports.costing import TokenPrice, request_usd
 from reports.judgement import Finding, Measured, Pair, Severity, Traits
 from reports.slicing import has_system_prompt, labels, prompt_of
 from reports.traits import traits_of
@@ -38,12 +39,12 @@ class Compared(Protocol):
         """What every comparator said."""
 
 
-Prices = Mapping[Arm, tuple[float, float]]
-"""US dollars for a prompt token and for an output token at the arm's backend."""
+Prices = Mapping[Arm, TokenPrice]
+"""What the arm's backend takes for tokens."""
 
 
 def measure(
-    observation: Observation | None, traits: Traits | None = None, price: tuple[float, float] | None = None
+    observation: Observation | None, traits: Traits | None = None, price: TokenPrice | None = None
 ) -> Measured | None:
     """The numbers of one observation, whose answer has these ``traits``; ``None`` when there was none."""
     if observation is None:
@@ -71,11 +72,11 @@ def _prompt_tokens(observation: Observation) -> int | None:
     return None if usage is None else usage.prompt_tokens or None
 
 
-def _cost(observation: Observation, price: tuple[float, float] | None) -> float | None:
+def _cost(observation: Observation, price: TokenPrice | None) -> float | None:
     usage = observation.answer.usage if observation.answer else None
-    if usage is None or price is None or usage.prompt_tokens is None or usage.completion_tokens is None:
+    if usage is None or price is None:
         return None
-    return usage.prompt_tokens * price[0] + usage.completion_tokens * price[1]
+    return request_usd(price, usage.prompt_tokens, usage.completion_tokens, _cached(observation))
 
 
 def _version(observation: Observation) -> str | None:

@@ -21,7 +21,7 @@ class Budget:
     def __init__(
         self, limits: Limits, price: Price | None = None, *, day: int = 0, tokens: int = 0, micro_usd: int = 0
     ) -> None:
-        self._limits, self._price = limits, price
+        self._limits, self._price = limits, price.tokens if price else None
         self._sent: deque[float] = deque()
         self.day = day
         """Days since the epoch on which ``tokens`` and ``micro_usd`` count."""
