@@ -24,7 +24,8 @@ from replay.client import Call
 from replay.client import Client as Sending
 from replay.decoding import observe
 from replay.exchange import Arm, Failure, Fault, Observation, Request
-from replay.scraper import Scraper
+from replay.prometheus import Reading, reading
+from replay.scraper import PAGES, UNKNOWN, scraping
 from reports.benchmark import Client, Figures, Load
 from reports.figures import figures
 from reports.render.benchmark import asked
@@ -155,11 +156,11 @@ def measure(store: Store, bench: Bench) -> Measured:
     measured = Measured()
     try:
         for number in range(len(bench.loads)):
-            run, ending, scraper = _played(store, bench, number)
+            run, ending, seen = _played(store, bench, number)
             if ending.code:
                 measured.code, measured.why = ending.code, ending.why
                 break
-            measured.steps.append(Step(run=run, figures=_figures(store, run, bench, number, scraper)))
+            measured.steps.append(Step(run=run, figures=_figures(store, run, bench, number, seen)))
     except KeyboardInterrupt:
         measured.code = INTERRUPTED
     return measured
@@ -181,7 +182,22 @@ class Repeated:
         )
 
 
-def _played(store: Store, bench: Bench, number: int) -> tuple[str, Ending, Scraper]:
+class Readings:
+    """What a server said beside a load, read when that is over."""
+
+    def __init__(self) -> None:
+        self._taken: list[tuple[float, bytes]] = []
+
+    async def keep(self, lines: bytes) -> None:
+        """One look's lines."""
+        self._taken.append((time.monotonic(), lines))
+
+    def read(self) -> list[Reading]:
+        """In order."""
+        return [reading(at, lines) for at, lines in self._taken]
+
+
+def _played(store: Store, bench: Bench, number: int) -> tuple[str, Ending, Readings]:
     load, plan, mark = bench.loads[number], bench.plan(number), secrets.token_hex(4)
     total = load.requests or sum(1 for _ in plan.times(()))  # chance has drawn them beforehand
     run = store.begin_run(
@@ -191,19 +207,20 @@ def _played(store: Store, bench: Bench, number: int) -> tuple[str, Ending, Scrap
         seed=plan.seed,
         at=time.time(),
     )
-    scraper = Scraper(backend_of(bench.config, bench.arm).url)
+    backend, readings = backend_of(bench.config, bench.arm), Readings()
+    pages = PAGES[backend.kind] if backend.kind == "tensorrt-llm" else UNKNOWN
     work = Work(
         title=f"step {number + 1} of {len(bench.loads)}: {asked(load)}",
         captured=Repeated(bench.workload, mark, total),
         total=total,
         warmup=bench.workload.warmup(mark, bench.warmup),
-        beside=scraper,
+        beside=scraping(backend.url, readings.keep, pages=pages),
     )
     ending = Play(store, bench.config, run, plan, work, grace=0.0, quiet=bench.quiet).run()
-    return run, ending, scraper
+    return run, ending, readings
 
 
-def _figures(store: Store, run: str, bench: Bench, number: int, scraper: Scraper) -> Figures:
+def _figures(store: Store, run: str, bench: Bench, number: int, seen: Readings) -> Figures:
     counters = store.counters(run)
     return figures(
         bench.loads[number],
@@ -214,7 +231,7 @@ def _figures(store: Store, run: str, bench: Bench, number: int, scraper: Scraper
             cpu_share=counters.get("replay_cpu_permille", 0) / 1e3,
             held_s=counters.get("replay_held_ms", 0) / 1e3,
         ),
-        readings=scraper.readings(),
+        readings=seen.read(),
         limits=bench.limits,
     )
 

@@ -4,69 +4,69 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from time import monotonic
-from typing import Self
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
 from replay.client import Call, Client
-from replay.prometheus import Reading, reading, wanted
+from replay.prometheus import wanted
 
-PATHS = ("/prometheus/metrics", "/metrics")
-"""In this order: TensorRT-LLM has another page at ``/metrics``, whose statistics are gone once they were read."""
-_EVERY_S = 1.0
+PAGES = {"vllm": ("/metrics",), "tensorrt-llm": ("/prometheus/metrics",), "relay": ()}
+"""By kind of backend. TensorRT-LLM has another page at ``/metrics``, whose statistics are gone once they were read: they are
+never taken from who waits for them. What a relay says of itself is not about one server."""
+UNKNOWN = ("/prometheus/metrics", "/metrics")
+"""For a server of which nobody said what it is; in this order, for that reason."""
+Keep = Callable[[bytes], Awaitable[None]]
+"""Told the lines of a look, just after it."""
 _WITHIN_S = 1.0
+_LATER = (429, 500, 502, 503, 504)
 
 
-class Scraper:
-    """An async context manager: one look when it is entered, one a second, and one when it is left.
+@contextlib.asynccontextmanager
+async def scraping(
+    url: str, keep: Keep, *, pages: Sequence[str] = UNKNOWN, every_s: float = 1.0
+) -> AsyncIterator[None]:
+    """One look when it is entered, one every ``every_s`` seconds, and one when it is left.
 
-    It has connections of its own and keeps no more than the lines it needs; they are read after the load. A server without
-    such a page is left alone after the first look, and a look that fails is none.
+    ``url``: the server's address, without a path. It has connections of its own. A server that has no such page is left
+    alone; one that does not answer, or not now, is asked again; a look that fails is none.
     """
-
-    def __init__(self, url: str) -> None:
-        """``url``: the server's address, without a path."""
-        self._url = url
-        self._path: str | None = None
-        self._taken: list[tuple[float, bytes]] = []
-        self._client: Client | None = None
-        self._task: asyncio.Task[None] | None = None
-
-    async def __aenter__(self) -> Self:
-        self._client = Client()
-        for path in PATHS:
-            if lines := await self._look(path):
-                self._path = path
-                self._taken.append((monotonic(), lines))
-                self._task = asyncio.create_task(self._watch(path))
-                break
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        if self._task is not None and self._path is not None:
-            self._task.cancel()
+    async with Client() as client:
+        page = _Page(client, url, list(pages), keep)
+        await page.look()
+        task = asyncio.create_task(page.watch(every_s))
+        try:
+            yield
+        finally:
+            task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
-                await self._task
-            await self._take(self._path)
-        if self._client is not None:
-            await self._client.__aexit__()
+                await task
+            await page.look()
 
-    def readings(self) -> list[Reading]:
-        """What was seen, in order."""
-        return [reading(at, lines) for at, lines in self._taken]
 
-    async def _watch(self, path: str) -> None:
-        while True:
-            await asyncio.sleep(_EVERY_S)
-            await self._take(path)
+class _Page:
+    """The pages of which one may still be there."""
 
-    async def _take(self, path: str) -> None:
-        if lines := await self._look(path):
-            self._taken.append((monotonic(), lines))
+    def __init__(self, client: Client, url: str, paths: list[str], keep: Keep) -> None:
+        self._client, self._url, self._paths, self._keep = client, url, paths, keep
 
-    async def _look(self, path: str) -> bytes:
-        assert self._client is not None  # noqa: S101 - it was entered
-        call = Call(
-            url=self._url + path, method="GET", connect=_WITHIN_S, first_byte=_WITHIN_S, total=_WITHIN_S
-        )
-        seen = await self._client.send(call)
-        return wanted(b"".join(data for _, data in seen.chunks)) if seen.status == 200 else b""
+    async def watch(self, every_s: float) -> None:
+        while self._paths:
+            await asyncio.sleep(every_s)
+            await self.look()
+
+    async def look(self) -> None:
+        """At the first page that answers; those before it are not there."""
+        while self._paths:
+            call = Call(
+                url=self._url + self._paths[0],
+                method="GET",
+                connect=_WITHIN_S,
+                first_byte=_WITHIN_S,
+                total=_WITHIN_S,
+            )
+            seen = await self._client.send(call)
+            lines = wanted(b"".join(data for _, data in seen.chunks)) if seen.status == 200 else b""
+            if lines:
+                await self._keep(lines)
+            if lines or seen.status is None or seen.status in _LATER:
+                return
+            del self._paths[0]

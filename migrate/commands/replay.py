@@ -185,7 +185,7 @@ def replay(
         with alone(run) as held:
             if resume:
                 _unfinished(store, config)  # it may have ended while we waited for it
-            work = recorded(store, run, plan)
+            work = recorded(store, config, run, plan)
             play = Play(store, config, run, plan, work, grace=grace, quiet=quiet, resumed=resume, held=held)
             ending = play.run()
     for line in () if quiet else ending.lines:

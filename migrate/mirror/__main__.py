@@ -32,6 +32,7 @@ from migrate.config import Config
 from migrate.errors import MigrateError
 from migrate.mirror.mirror import Mirror
 from migrate.redact import Redactor
+from migrate.servers import backends, watched
 from migrate.store import Store, Writer
 from replay.client import Client
 
@@ -75,7 +76,8 @@ async def _run(sock: socket.socket, start: dict[str, Any]) -> bool:
             )
             gc.collect()
             gc.freeze()
-            told = await _serve(sock, mirror, run, held=store.count(run))
+            async with watched(store, run, backends(config)):
+                told = await _serve(sock, mirror, run, held=store.count(run))
         flushed = await asyncio.to_thread(writer.close, _FLUSH_S)
         if flushed:
             store.end_run(run, at=time.time(), status="ended" if told else "cut")

@@ -26,6 +26,7 @@ from migrate.replaying.link import Counted, Link
 from migrate.replaying.plan import Plan
 from migrate.replaying.prepare import Prepare, Ready
 from migrate.replaying.sender import Sender, Side
+from migrate.servers import backends, watched
 from migrate.store import Store
 from replay.alarm import take_short_turns
 from replay.client import Client
@@ -76,12 +77,13 @@ class Recorded:
         return islice(store.captured(self.source), self.limit)
 
 
-def recorded(store: Store, run: str, plan: Plan) -> Work:
-    """The requests of the plan's source."""
+def recorded(store: Store, config: Config, run: str, plan: Plan) -> Work:
+    """The requests of the plan's source, with a look at the servers now and then."""
     return Work(
         title=f"replaying run {plan.source} into run {run}",
         captured=Recorded(plan.source, plan.limit),
         total=min(store.count(plan.source), plan.limit or sys.maxsize),
+        beside=watched(store, run, [one for one in backends(config) if one[0] in plan.arms]),
     )
 
 

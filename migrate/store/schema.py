@@ -111,6 +111,28 @@ acknowledgements = sa.Table(
 )
 """Who took note of a ROLLBACK, when, why, and which."""
 
+server_readings = sa.Table(
+    "server_readings",
+    metadata,
+    sa.Column("run", _Key, primary_key=True),
+    sa.Column("arm", _Key, primary_key=True),
+    sa.Column("at", _Real, primary_key=True),
+    *(
+        sa.Column(name, _Real)
+        for name in (
+            "running",
+            "waiting",
+            "kv_cache",
+            "queued_s",
+            "queued",
+            "prefix_queries",
+            "prefix_hits",
+            "preemptions",
+        )
+    ),
+)
+"""What a server stated of itself at a moment; NULL where it did not."""
+
 
 def _first(connection: sa.Connection) -> None:
     metadata.create_all(connection)
@@ -134,7 +156,12 @@ def _fourth(connection: sa.Connection) -> None:
     acknowledgements.create(connection, checkfirst=True)
 
 
-MIGRATIONS: tuple[Callable[[sa.Connection], None], ...] = (_first, _second, _third, _fourth)
+def _fifth(connection: sa.Connection) -> None:
+    """The servers' own view."""
+    server_readings.create(connection, checkfirst=True)
+
+
+MIGRATIONS: tuple[Callable[[sa.Connection], None], ...] = (_first, _second, _third, _fourth, _fifth)
 """Append only. The schema's version is how many have run."""
 
 VERSION = len(MIGRATIONS)

@@ -9,7 +9,7 @@ import math
 import secrets
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Self
 
 import sqlalchemy as sa
@@ -21,6 +21,7 @@ from migrate.store.inserting import insert_new, upsert
 from migrate.store.opening import bring_up, connected, shown_name, words
 from migrate.store.reading import body_of, captured_query, exchange_of, exchanges_query, readable, request_of
 from replay.exchange import JSON, Arm, Exchange, Observation, Request
+from replay.prometheus import Reading
 from reports.acknowledgement import Acknowledgement
 
 _PAGE = 500
@@ -169,6 +170,22 @@ class Store:
         with self.engine.connect() as connection:
             rows = connection.execute(query.order_by(table.at)).mappings()
             return tuple(Acknowledgement(**row) for row in rows)
+
+    def put_reading(self, run: str, arm: Arm, seen: Reading) -> None:
+        """Keeps what a server stated of itself; ``at`` in epoch seconds."""
+        with self._writing() as connection:
+            connection.execute(schema.server_readings.insert().values(run=run, arm=arm.value, **asdict(seen)))
+
+    def readings(self, run: str) -> dict[Arm, list[Reading]]:
+        """What the servers of a run stated of themselves, the earliest first; an arm that stated nothing is left out."""
+        table = schema.server_readings
+        query = sa.select(table).where(table.c.run == run).order_by(table.c.at)
+        found: dict[Arm, list[Reading]] = {}
+        with self.engine.connect() as connection:
+            for row in connection.execute(query).mappings():
+                values = {name: value for name, value in row.items() if name not in ("run", "arm")}
+                found.setdefault(Arm(row["arm"]), []).append(Reading(**values))
+        return found
 
     def totals(self) -> dict[str, int]:
         """Every counter's sum over all runs."""

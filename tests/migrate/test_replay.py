@@ -35,6 +35,9 @@ class Server:
 
     async def act(self, request: bytes, _: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head, _, body = request.partition(b"\r\n\r\n")
+        if head.startswith(b"GET "):  # it has no page of metrics
+            writer.write(reply(b"{}", status="404 Not Found"))
+            return
         self.heads.append(head)
         self.asked.append(json.loads(body))
         self.at.append(asyncio.get_running_loop().time())

@@ -1,0 +1,49 @@
+"""What the servers say of themselves during a run, into the store: beside the client's numbers, never in their place."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Iterable
+
+from migrate.config import Backend, Config
+from migrate.errors import StoreError
+from migrate.store import Store
+from replay.exchange import Arm
+from replay.prometheus import reading
+from replay.scraper import PAGES, scraping
+
+EVERY_S = 15.0
+"""As often as Prometheus asks by default: nobody's request waits for it."""
+
+
+def backends(config: Config) -> list[tuple[Arm, Backend]]:
+    """The backends of a configuration, by arm."""
+    both = ((Arm.BASELINE, config.baseline), (Arm.CANDIDATE, config.candidate))
+    return [(arm, backend) for arm, backend in both if backend is not None]
+
+
+@contextlib.asynccontextmanager
+async def watched(store: Store, run: str, backends: Iterable[tuple[Arm, Backend]]) -> AsyncIterator[None]:
+    """Looks at each backend's metrics while it is entered. Nothing waits for it, and what cannot be kept is left out."""
+    tasks = [
+        asyncio.create_task(_watch(store, run, arm, backend))
+        for arm, backend in backends
+        if PAGES[backend.kind]
+    ]
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _watch(store: Store, run: str, arm: Arm, backend: Backend) -> None:
+    async def keep(lines: bytes) -> None:
+        with contextlib.suppress(StoreError):
+            await asyncio.to_thread(store.put_reading, run, arm, reading(time.time(), lines))
+
+    async with scraping(backend.url, keep, pages=PAGES[backend.kind], every_s=EVERY_S):
+        await asyncio.Event().wait()

@@ -1,0 +1,151 @@
+"""What servers say of themselves during a run: looked at beside it, kept as a time series, absent where it is not stated."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from migrate.config import Backend
+from migrate.servers import watched
+from migrate.store import Store
+from replay.exchange import Arm
+from replay.prometheus import Reading
+from replay.scraper import PAGES, UNKNOWN, scraping
+from tests.replay.servers import acting, reply
+
+PAGE = b"# TYPE vllm:num_requests_running gauge\nvllm:num_requests_running 3\nvllm:num_preemptions_total 2\n"
+
+
+class Pages:
+    """A server with pages at some paths; remembers what it was asked for. A page may be a function of the count of asks."""
+
+    def __init__(self, **pages: bytes | Callable[[int], bytes]) -> None:
+        self.pages = {f"/{name.replace('__', '/')}": page for name, page in pages.items()}
+        self.asked: list[str] = []
+
+    async def act(self, request: bytes, _: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        path = request.split(b" ")[1].decode()
+        self.asked.append(path)
+        page = self.pages.get(path)
+        if page is None:
+            writer.write(reply(b"{}", status="404 Not Found"))
+        else:
+            writer.write(page(len(self.asked)) if callable(page) else reply(page))
+
+
+@asynccontextmanager
+async def scraped(pages: Pages, paths: tuple[str, ...], every_s: float = 0.02) -> AsyncIterator[list[bytes]]:
+    found: list[bytes] = []
+
+    async def keep(lines: bytes) -> None:
+        found.append(lines)
+
+    async with acting(pages.act) as url, scraping(url, keep, pages=paths, every_s=every_s):
+        yield found
+
+
+async def test_looks_are_taken_before_during_and_after() -> None:
+    pages = Pages(metrics=PAGE)
+    async with scraped(pages, ("/metrics",)) as found:
+        assert len(found) == 1
+        await asyncio.sleep(0.2)
+        during = len(found)
+        assert during >= 3
+    assert len(found) == during + 1
+
+
+async def test_a_server_without_the_page_is_left_alone() -> None:
+    pages = Pages(v1__models=b"{}")
+    async with scraped(pages, ("/metrics",)) as found:
+        await asyncio.sleep(0.2)
+    assert pages.asked == ["/metrics"] and not found
+
+
+async def test_the_page_that_empties_itself_is_never_asked_of_tensorrt_llm() -> None:
+    pages = Pages(metrics=b'[{"iter": 1}]')
+    async with scraped(pages, PAGES["tensorrt-llm"]):
+        await asyncio.sleep(0.1)
+    assert pages.asked == ["/prometheus/metrics"]
+
+
+async def test_of_an_unknown_server_the_harmless_page_is_asked_first() -> None:
+    pages = Pages(prometheus__metrics=b"\ntrtllm_num_requests_running 1\n", metrics=b"[]")
+    async with scraped(pages, UNKNOWN) as found:
+        await asyncio.sleep(0.1)
+    assert set(pages.asked) == {"/prometheus/metrics"} and found
+
+
+@pytest.mark.parametrize("status", ["503 Service Unavailable", "429 Too Many Requests", "500 Oops"])
+async def test_a_server_that_does_not_answer_now_is_asked_again(status: str) -> None:
+    def page(count: int) -> bytes:
+        return reply(PAGE) if count > 2 else reply(b"", status=status)
+
+    async with scraped(Pages(metrics=page), ("/metrics",)) as found:
+        await asyncio.sleep(0.3)
+    assert found
+
+
+async def test_a_server_that_comes_up_later_is_found(unused_tcp_port: int) -> None:
+    found: list[bytes] = []
+
+    async def keep(lines: bytes) -> None:
+        found.append(lines)
+
+    async with scraping(f"http://127.0.0.1:{unused_tcp_port}", keep, pages=("/metrics",), every_s=0.02):
+        server = await asyncio.start_server(_once, "127.0.0.1", unused_tcp_port)
+        async with server:
+            await asyncio.sleep(0.3)
+    assert found
+
+
+async def _once(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    await reader.readuntil(b"\r\n\r\n")
+    writer.write(reply(PAGE))
+    await writer.drain()
+    writer.close()
+
+
+async def test_both_servers_are_kept_by_arm_and_a_relay_is_not_asked(tmp_path: Path) -> None:
+    relay = Pages(metrics=PAGE)
+    with Store.open(f"sqlite:///{tmp_path}/m.db", create=True) as store:
+        run = store.begin_run(kind="shadow", config={}, policy={}, seed=1, at=1.0)
+        async with acting(Pages(metrics=PAGE).act) as vllm, acting(relay.act) as other:
+            backends = [
+                (Arm.BASELINE, Backend(kind="vllm", url=vllm)),
+                (Arm.CANDIDATE, Backend(kind="relay", url=other)),
+            ]
+            async with watched(store, run, backends):
+                await asyncio.sleep(0.3)
+        found = store.readings(run)
+    assert list(found) == [Arm.BASELINE] and len(found[Arm.BASELINE]) == 2
+    seen = found[Arm.BASELINE][0]
+    assert (seen.running, seen.preemptions, seen.waiting, seen.kv_cache) == (3, 2, None, None)
+    assert not relay.asked
+
+
+async def test_a_store_that_takes_nothing_stops_nobody(tmp_path: Path) -> None:
+    with Store.open(f"sqlite:///{tmp_path}/m.db", create=True) as store:
+        run = store.begin_run(kind="shadow", config={}, policy={}, seed=1, at=1.0)
+        with store.engine.begin() as connection:
+            connection.exec_driver_sql("DROP TABLE server_readings")
+        async with (
+            acting(Pages(metrics=PAGE).act) as url,
+            watched(store, run, [(Arm.BASELINE, Backend(kind="vllm", url=url))]),
+        ):
+            await asyncio.sleep(0.1)
+
+
+def test_readings_come_back_in_order_and_belong_to_their_run(tmp_path: Path) -> None:
+    with Store.open(f"sqlite:///{tmp_path}/m.db", create=True) as store:
+        run, other = (
+            store.begin_run(kind="replay", config={}, policy={}, seed=1, at=at) for at in (1.0, 2.0)
+        )
+        late, early = Reading(at=9.5, running=2.0, kv_cache=0.5), Reading(at=3.0, waiting=0.0)
+        for seen in (late, early):
+            store.put_reading(run, Arm.CANDIDATE, seen)
+        assert store.readings(run) == {Arm.CANDIDATE: [early, late]}
+        assert store.readings(other) == {}
