@@ -13,7 +13,7 @@ import click
 from migrate.commands.options import Between
 from migrate.errors import ConfigError
 from replay.simulator import server
-from replay.simulator.settings import DIALECTS, Faults, Pacing, Settings
+from replay.simulator.settings import DIALECTS, LACKS, Faults, Pacing, Settings
 from replay.units import parse_count, parse_duration, parse_share
 
 
@@ -61,6 +61,8 @@ _FAULTS = {
     "garbage-share": (_SHARE, "0", "Bytes that are neither JSON nor a stream of events."),
     "hang-share": (_SHARE, "0", "Requests accepted and never answered."),
     "disconnect-share": (_SHARE, "0", "Connections reset before or amid the answer."),
+    "cold": (_DURATION, "0ms", "How much later the very first answer begins."),
+    "starting": (_DURATION, "0ms", "How long after its start everything is answered 503."),
     "crash-after": (_COUNT, None, "The process dies when the request after this many arrives."),
 }
 
@@ -99,6 +101,14 @@ def _options(table: dict[str, tuple[Any, Any, str]]) -> Callable[[Any], Any]:
 @click.option(
     "--keep-alive", type=_DURATION, default="5s", show_default=True, help="Life of an idle connection."
 )
+@click.option(
+    "--lacks",
+    type=click.Choice(LACKS),
+    multiple=True,
+    callback=lambda _ctx, _param, values: frozenset(values),
+    help="What it was started without, repeatable.",
+)
+@click.option("--root", default="", metavar="PATH", help="Path before every route, such as /api.")
 @_options(_PACING)
 @_options(_FAULTS)
 @click.option("--flood", is_flag=True, help="Every answer is garbage without an end.")

@@ -9,7 +9,7 @@ import os
 import socket
 import ssl
 import threading
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from time import monotonic
@@ -129,17 +129,13 @@ async def _connected(
     for address in addresses[:_ADDRESSES]:
         start = monotonic()
         try:
-            async with asyncio.timeout(limit_s):
-                _, writer = await asyncio.open_connection(address, at.port)
+            async with _connection(address, at.port, limit_s):
+                return address, monotonic() - start
         except TimeoutError:
             problems.append((address, f"no answer within {limit_s:g} s"))
         except OSError as error:
             refused = isinstance(error, ConnectionRefusedError)
             problems.append((address, "refused" if refused else error.strerror or type(error).__name__))
-        else:
-            took = monotonic() - start
-            writer.close()
-            return address, took
     tried = "; ".join(f"{address} port {at.port}: {words}" for address, words in problems)
     return failed(
         "connect",
@@ -191,12 +187,25 @@ def _proxied(environment: Mapping[str, str]) -> str:
 
 async def _answers(host: str, port: int) -> bool:
     try:
-        async with asyncio.timeout(0.5):
-            _, writer = await asyncio.open_connection(host, port)
+        async with _connection(host, port, 0.5):
+            return True
     except (TimeoutError, OSError):
         return False
-    writer.close()
-    return True
+
+
+@contextlib.asynccontextmanager
+async def _connection(
+    host: str, port: int, limit_s: float, **tls: Any
+) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    """A connection that lasts ``limit_s`` at most. Raises TimeoutError and OSError, ssl.SSLError among them."""
+    async with asyncio.timeout(limit_s):
+        reader, writer = await asyncio.open_connection(host, port, **tls)
+        try:
+            yield reader, writer
+        finally:
+            writer.transport.abort()
+            with contextlib.suppress(OSError):
+                await writer.wait_closed()
 
 
 async def _secured(at: Place, address: str) -> Line:
@@ -218,12 +227,10 @@ async def _secured(at: Place, address: str) -> Line:
 
 
 async def _handshake(address: str, port: int, host: str, context: ssl.SSLContext) -> tuple[str, datetime]:
-    async with asyncio.timeout(_TLS_S):
-        _, writer = await asyncio.open_connection(address, port, ssl=context, server_hostname=host)
-    plug: ssl.SSLObject = writer.get_extra_info("ssl_object")
-    until = ssl.cert_time_to_seconds(str((plug.getpeercert() or {})["notAfter"]))
-    version = plug.version() or "TLS"
-    writer.transport.abort()
+    async with _connection(address, port, _TLS_S, ssl=context, server_hostname=host) as (_, writer):
+        plug: ssl.SSLObject = writer.get_extra_info("ssl_object")
+        until = ssl.cert_time_to_seconds(str((plug.getpeercert() or {})["notAfter"]))
+        version = plug.version() or "TLS"
     return version, datetime.fromtimestamp(until, UTC)
 
 
@@ -246,14 +253,11 @@ def _untrusted(at: Place, error: ssl.SSLCertVerificationError) -> Line:
 async def speaks_http(address: str, port: int) -> bool:
     """Whether a port answers plain HTTP."""
     try:
-        async with asyncio.timeout(1.0):
-            reader, writer = await asyncio.open_connection(address, port)
+        async with _connection(address, port, 1.0) as (reader, writer):
             writer.write(b"GET / HTTP/1.0\r\nHost: localhost\r\n\r\n")
-            start = await reader.read(5)
+            return await reader.read(5) == b"HTTP/"
     except (TimeoutError, OSError):
         return False
-    writer.transport.abort()
-    return start == b"HTTP/"
 
 
 async def speaks_tls(host: str, port: int) -> bool:
@@ -262,9 +266,7 @@ async def speaks_tls(host: str, port: int) -> bool:
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
     try:
-        async with asyncio.timeout(1.0):
-            _, writer = await asyncio.open_connection(host, port, ssl=context, server_hostname=host)
+        async with _connection(host, port, 1.0, ssl=context, server_hostname=host):
+            return True
     except (TimeoutError, OSError):
         return False
-    writer.transport.abort()
-    return True

@@ -18,6 +18,7 @@ class Wrong(StrEnum):
     INVALID = "invalid"
     EXTRA_FIELD = "extra_field"
     OVERFLOW = "overflow"
+    UNSUPPORTED = "unsupported"
     AUTH = "auth"
     MODEL = "model"
     ROUTE = "route"
@@ -69,6 +70,10 @@ class Ask:
     parallel: bool = True
     answered_tool: bool = False
     """The last message is a tool's result."""
+    logprobs: bool = False
+    """Wanted; given only for chats that are not streamed."""
+    markup: bool = False
+    """Calls stay in the text, as a model writes them."""
     schema: JSON | None = None
     """The answer is JSON of this schema; ``None``: free text."""
     fill: bool = False
@@ -116,6 +121,7 @@ def parse(data: JSON, *, chat: bool, usage_default: bool = False, limit_default:
         tool_choice=choice,
         parallel=data.get("parallel_tool_calls") is not False,
         answered_tool=chat and data["messages"][-1].get("role") == "tool",
+        logprobs=chat and bool(data.get("logprobs")),
         schema=_schema(data),
         fill=bool(data.get("ignore_eos")),
     )

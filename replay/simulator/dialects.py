@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from replay.exchange import JSON, Headers
 from replay.simulator import metrics, openai_api, tensorrt_llm, vllm
 from replay.simulator.ask import Ask, RefusalError, Wrong, parse
 from replay.simulator.metrics import Meter
-from replay.simulator.settings import DialectName, Settings
+from replay.simulator.settings import DialectName, Lack, Settings
 from replay.simulator.speech import Spoken
 from replay.simulator.wire import Counts, Head
 
@@ -111,16 +111,45 @@ def named(name: DialectName) -> Dialect:
 
 def understood(dialect: Dialect, settings: Settings, data: JSON, *, chat: bool) -> Ask:
     """The request in ``data``, held against what this dialect and this server accept. Raises RefusalError."""
+    if "engine" in settings.lacks:
+        raise RefusalError(Wrong.SERVER, "EngineCore encountered an issue.", status=500)
     if dialect.strict:
         tensorrt_llm.refuse_extras(data, chat=chat)
     ask = parse(data, chat=chat, usage_default=dialect.usage_default, limit_default=dialect.limit_default)
     if settings.models and dialect.checks_model and ask.model not in settings.models:
         message = f"The model `{ask.model}` does not exist."
         raise RefusalError(Wrong.MODEL, message, status=404, param="model")
+    ask = _without(ask, settings.lacks)
     if ask.prompt_tokens >= settings.context:
         message = dialect.overflow.format(context=settings.context, tokens=ask.prompt_tokens)
         raise RefusalError(Wrong.OVERFLOW, message, param=dialect.overflow_param)
     return ask
+
+
+def _without(ask: Ask, lacks: frozenset[Lack]) -> Ask:
+    """What is left of a request where the server lacks something. Raises RefusalError."""
+    refusals = {
+        "chat-template": ask.chat and _NO_TEMPLATE,
+        "tool-choice": ask.tool_choice == "auto" and _NO_CHOICE,
+        "schema": ask.schema is not None and _NO_SCHEMA,
+    }
+    for lack, message in refusals.items():
+        if message and lack in lacks:
+            raise RefusalError(Wrong.UNSUPPORTED, message)
+    return replace(
+        ask,
+        stream=ask.stream and "streaming" not in lacks,
+        include_usage=ask.include_usage and "usage" not in lacks,
+        markup="tool-parser" in lacks,
+    )
+
+
+_NO_TEMPLATE = (
+    "As of transformers v4.44, default chat template is no longer allowed, so you must provide a chat template if the "
+    "tokenizer does not define one."
+)
+_NO_CHOICE = '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set'
+_NO_SCHEMA = "Guided decoding is not enabled on this server."
 
 
 def unauthorized(header: str) -> RefusalError:

@@ -78,7 +78,8 @@ def _choice(ask: Ask, item: Spoken) -> JSON:
     if item.calls:
         message["tool_calls"] = [_call(call) for call in item.calls]
     message |= {"refusal": None, "annotations": []}
-    return {"index": item.index, "message": message, "logprobs": None, "finish_reason": item.finish}
+    given = wire.logprobs(ask, item)
+    return {"index": item.index, "message": message, "logprobs": given, "finish_reason": item.finish}
 
 
 def _call(call: Call) -> JSON:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import ssl
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
@@ -28,14 +29,16 @@ def make_app(settings: Settings, *, exit_process: Callable[[int], object] = os._
     """
     service = Service(settings, exit_process=exit_process)
     app = web.Application(client_max_size=_LARGEST_BODY)
-    app.router.add_route("*", "/{path:.*}", service.handle)
+    app.router.add_route("*", settings.root + "/{path:.*}", service.handle)
     app.on_cleanup.append(service.close)
     return app
 
 
 @asynccontextmanager
-async def serving(settings: Settings, host: str = "127.0.0.1", port: int = 0) -> AsyncIterator[str]:
-    """Serves within this process and yields the URL. Raises OSError when the address cannot be bound."""
+async def serving(
+    settings: Settings, host: str = "127.0.0.1", port: int = 0, *, tls: ssl.SSLContext | None = None
+) -> AsyncIterator[str]:
+    """Serves within this process and yields the URL, without ``root``. Raises OSError when the address cannot be bound."""
     runner = web.AppRunner(
         make_app(settings),
         access_log=None,
@@ -45,8 +48,8 @@ async def serving(settings: Settings, host: str = "127.0.0.1", port: int = 0) ->
     )
     await runner.setup()
     try:
-        await web.TCPSite(runner, host, port, backlog=1024).start()
-        yield _url(host, runner.addresses[0][1])
+        await web.TCPSite(runner, host, port, backlog=1024, ssl_context=tls).start()
+        yield _url(host, runner.addresses[0][1], secure=tls is not None)
     finally:
         await runner.cleanup()
 
@@ -83,5 +86,6 @@ async def _until_stopped(settings: Settings, host: str, port: int) -> int:
         return await stopped
 
 
-def _url(host: str, port: int) -> str:
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+def _url(host: str, port: int, *, secure: bool) -> str:
+    named = f"[{host}]" if ":" in host else host
+    return f"http{'s' * secure}://{named}:{port}"

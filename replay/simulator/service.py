@@ -46,7 +46,7 @@ class Service:
         self._dialect = dialects.named(settings.dialect)
         self._meter = metrics.Meter()
         self._journal = Journal(log_requests=settings.log_requests, truth=settings.truth)
-        self._started = int(time.time())
+        self._started = time.time()
         self._received = 0
         self._seen: dict[int, int] = {}
         self._exit = exit_process
@@ -60,11 +60,12 @@ class Service:
     async def handle(self, request: web.Request) -> web.StreamResponse:
         """Answers any request."""
         try:
+            self._check_started()
             self._check_key(request)
-            chat = _GENERATION.get(request.path)
+            chat = _GENERATION.get(_path(request))
             if chat is not None:
                 return await self._generate(request, chat=chat)
-            if request.path == "/v1/embeddings":
+            if _path(request) == "/v1/embeddings":
                 _require(request, "POST")
                 data = decode(await request.read())
                 return self._json(embeddings.answer(data, seed=self._settings.seed))
@@ -72,21 +73,27 @@ class Service:
         except RefusalError as refusal:
             return self._refused(refusal)
 
+    def _check_started(self) -> None:
+        if time.time() < self._started + self._settings.faults.starting:
+            raise RefusalError(Wrong.SERVER, "Loading model", status=503)
+
     def _check_key(self, request: web.Request) -> None:
         key = self._settings.api_key
         given = request.headers.get("Authorization", "")
-        if key is not None and request.path.startswith("/v1/") and given != f"Bearer {key}":
+        if key is not None and _path(request).startswith("/v1/") and given != f"Bearer {key}":
             raise dialects.unauthorized(given)
 
     def _page(self, request: web.Request) -> web.Response:
         """Health, version, models and metrics."""
-        dialect, path = self._dialect, request.path
+        dialect, path = self._dialect, _path(request)
         if path in dialect.health:
+            if "engine" in self._settings.lacks:
+                return web.Response(status=503, headers=self._headers())
             return web.Response(headers=self._headers())
         if path == "/version" and dialect.version:
             return self._json({"version": dialect.version})
         if path == "/v1/models":
-            cards = dialect.models(self._settings.served, self._started, self._settings.context)
+            cards = dialect.models(self._settings.served, int(self._started), self._settings.context)
             return self._json({"object": "list", "data": cards})
         if path == dialect.prometheus:
             text = dialect.metrics(self._meter, self._settings.served[0])
@@ -99,7 +106,7 @@ class Service:
         _require(request, "POST")
         body = await request.read()
         trace = Trace(
-            path=request.path, request_id=request.headers.get("X-Request-Id"), arrived=time.monotonic()
+            path=_path(request), request_id=request.headers.get("X-Request-Id"), arrived=time.monotonic()
         )
         self._note(request, trace.arrived, body)
         self._count_down()
@@ -141,7 +148,8 @@ class Service:
         spoken = speech.speak(ask, seed=settings.seed, plan=plan, room=room, tokens=settings.tokens)
         drawn = chance.number(key, self._fault_seed, occurrence, "pace")
         due = pacing.schedule(settings.pacing, max(1, *(len(item.pieces) for item in spoken), 1), drawn)
-        due = pacing.stalled(pacing.delayed(due, plan.delay), plan.at, plan.stall)
+        cold = settings.faults.cold if self._received == 1 else 0.0
+        due = pacing.stalled(pacing.delayed(due, plan.delay + cold), plan.at, plan.stall)
         created = int(time.time())
         head = wire.Head(id=chance.hexes(32, drawn), created=created, model=ask.model or settings.served[0])
         trace.id, trace.fault = head.id, plan.breakage
@@ -278,6 +286,11 @@ class Service:
         if generated is not None and self._dialect.headers:
             headers |= dict(self._dialect.headers) | {"x-request-id": f"req_{generated}"}
         return headers
+
+
+def _path(request: web.Request) -> str:
+    """The path below the server's root."""
+    return "/" + request.match_info["path"]
 
 
 def _require(request: web.Request, method: str) -> None:

@@ -8,6 +8,18 @@ from typing import Literal
 
 DialectName = Literal["vllm", "tensorrt-llm", "openai"]
 DIALECTS: tuple[DialectName, ...] = ("vllm", "tensorrt-llm", "openai")
+Lack = Literal["chat-template", "tool-choice", "tool-parser", "schema", "streaming", "usage", "engine"]
+LACKS: tuple[Lack, ...] = (
+    "chat-template",
+    "tool-choice",
+    "tool-parser",
+    "schema",
+    "streaming",
+    "usage",
+    "engine",
+)
+"""Refused: chats; tools that the model may choose; JSON of a schema. Left as markup in the text: calls of tools. Ignored: the
+wish for a stream, or for its usage. Dead: the engine, and health says so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +70,10 @@ class Faults:
     disconnect_share: float = 0.0
     crash_after: int | None = None
     """The process exits when the request after this many arrives; ``None``: never."""
+    cold: float = 0.0
+    """Added before the very first answer."""
+    starting: float = 0.0
+    """Seconds after its start in which everything is answered 503."""
     flood: bool = False
     """Every answer is garbage without an end."""
 
@@ -79,6 +95,10 @@ class Settings:
     """Tokens that prompt and answer may have together."""
     api_key: str | None = None
     """Required bearer token under ``/v1``; ``None``: open."""
+    lacks: frozenset[Lack] = frozenset()
+    """What it was started without, or has lost."""
+    root: str = ""
+    """Path before every route, such as ``/api``."""
     keep_alive: float = 5.0
     """Seconds after which an idle connection is closed, as both self-hosted servers do."""
     pacing: Pacing = field(default_factory=Pacing)

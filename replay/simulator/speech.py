@@ -63,7 +63,10 @@ def speak(ask: Ask, *, seed: int, plan: Plan, room: int, tokens: int | None = No
             parts = (seed, prompt, choice)
             calls = _calls(ask, plan, parts)
             index = number * ask.n + choice
-            if calls:
+            if calls and ask.markup:
+                written = "\n".join(_markup(call) for call in calls)
+                spoken.append(_saying(ask, index, answers.pieces(written), limit))
+            elif calls:
                 spoken.append(_calling(ask, index, calls))
             else:
                 spoken.append(_saying(ask, index, _words(ask, question, plan, tokens, parts), limit))
@@ -179,6 +182,11 @@ def _call(tool: Tool, number: int, plan: Plan, parts: tuple[object, ...]) -> Cal
     if plan.break_tools:
         arguments = arguments[:-1] + ',"'
     return Call(id=chance.hexes(32, tool.name, number, *parts), name=tool.name, arguments=arguments)
+
+
+def _markup(call: Call) -> str:
+    """A call as models of the Hermes and Qwen families write it."""
+    return f'<tool_call>\n{{"name": "{call.name}", "arguments": {call.arguments}}}\n</tool_call>'
 
 
 def _salt(plan: Plan) -> tuple[object, ...]:

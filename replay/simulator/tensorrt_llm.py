@@ -100,7 +100,7 @@ def _choice(ask: Ask, item: Spoken) -> JSON:
     end: JSON = {"finish_reason": item.finish, "stop_reason": item.stop_reason}
     more: JSON = {"mm_embedding_handle": None} if ask.chat else {"context_logits": None}
     rest: JSON = {"disaggregated_params": None, "avg_decoded_tokens_per_iter": 1.0}
-    return {"index": item.index, **said, "logprobs": None, **more, **end, **rest}
+    return {"index": item.index, **said, "logprobs": wire.logprobs(ask, item), **more, **end, **rest}
 
 
 def _message(item: Spoken) -> JSON:

@@ -109,7 +109,14 @@ def _choice(ask: Ask, item: Spoken) -> JSON:
     said: JSON = {"message": _message(item)} if ask.chat else {"text": item.text}
     end: JSON = {"finish_reason": item.finish, "stop_reason": item.stop_reason, "token_ids": None}
     rest: JSON = {} if ask.chat else {"prompt_logprobs": None, "prompt_token_ids": None}
-    return {"index": item.index, **said, "logprobs": None, **end, **rest, "routed_experts": None}
+    return {
+        "index": item.index,
+        **said,
+        "logprobs": wire.logprobs(ask, item),
+        **end,
+        **rest,
+        "routed_experts": None,
+    }
 
 
 def _message(item: Spoken) -> JSON:

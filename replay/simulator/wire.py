@@ -70,6 +70,24 @@ def steps(spoken: tuple[Spoken, ...], *, merge_length: bool) -> Iterator[Step]:
                 yield Step(at=at, spoken=item, finish=item.finish)
 
 
+def logprobs(ask: Ask, spoken: Spoken) -> JSON | None:
+    """Certain tokens, where they were asked for."""
+    if not ask.logprobs:
+        return None
+    texts = [piece.text for piece in spoken.pieces]
+    return {
+        "content": [
+            {
+                "token": text,
+                "logprob": 0.0,
+                "bytes": list(text.encode("utf-8", "replace")),
+                "top_logprobs": [],
+            }
+            for text in texts
+        ]
+    }
+
+
 def head(ask: Ask, told: Head, *, streamed: bool) -> JSON:
     """The fields with which each body and each chunk begins."""
     kind = ("chat.completion.chunk" if streamed else "chat.completion") if ask.chat else "text_completion"
