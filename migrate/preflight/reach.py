@@ -67,7 +67,7 @@ async def reach(at: Place, facts: Facts, *, connect_s: float, limit_s: float) ->
         return name, connected
     address, took = connected
     lines = name, ok("connect", f"{1000 * took:.1f} ms to {address} port {at.port}")
-    return (*lines, await _secured(at, address)) if at.secure else lines
+    return (*lines, await _secured(at, address) if at.secure else _in_clear(address))
 
 
 def _few(addresses: list[str]) -> str:
@@ -206,6 +206,12 @@ async def _connection(
             writer.transport.abort()
             with contextlib.suppress(OSError):
                 await writer.wait_closed()
+
+
+def _in_clear(address: str) -> Line:
+    if ipaddress.ip_address(address.partition("%")[0]).is_private:
+        return ok("tls", "none: plain HTTP within a private network")
+    return unlike("tls", "none: keys and texts cross the internet in the clear", "write https:// in url")
 
 
 async def _secured(at: Place, address: str) -> Line:
