@@ -30,7 +30,8 @@ import numpy as np
 
 from benchmarks.truth import DATA, ROOT, prompts
 from migrate.embedder import DEFAULT_MODEL, Embedder, load_model
-from migrate.report import compared, embedder, report
+from migrate.gathering import compared
+from migrate.report import embedder, report
 from migrate.runtimes import Runtime, choose
 from migrate.store import Store, Writer
 from replay.completion import joined

@@ -79,6 +79,11 @@ class Embedder:
         self._batches = 0
         self.choice: Choice | None = None
 
+    @property
+    def key(self) -> str:
+        """Under which its vectors are kept."""
+        return cache_key(self._name)
+
     def __call__(self, texts: Sequence[str]) -> Vectors:
         """One unit vector a text, in order; each distinct text is encoded once, or never when it is known."""
         hashes = [text_hash(text) for text in texts]

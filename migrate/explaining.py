@@ -19,8 +19,9 @@ def explained(store: Store, run: Run, rule: str, **asked: Any) -> tuple[Explanat
     ``asked`` are the arguments of ``report.judge_run``.
     """
     found = judge_run(store, run, **asked)
+    items = {item.pair.id: item for item in found.look(None)}
     explanation = explain(
-        [item.pair for item in found.items],
+        [item.pair for item in items.values()],
         found.policy,
         rule,
         found.judgement,
@@ -31,5 +32,4 @@ def explained(store: Store, run: Run, rule: str, **asked: Any) -> tuple[Explanat
         since=found.since,
     )
     wanted = [one.id for one in (*explanation.worse, *explanation.better)][:_IN_FULL]
-    items = {item.pair.id: item for item in found.items if item.pair.id in wanted}
     return explanation, in_full(store, run, [items[one] for one in wanted]), found.judgement.verdict

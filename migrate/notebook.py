@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from migrate.embedder import DEFAULT_MODEL
 from migrate.errors import MigrateError
-from migrate.report import compared, embedder, stored_policy
+from migrate.gathering import compared
+from migrate.report import embedder, stored_policy
 from migrate.store import Store
 from reports.frames import findings, pairs
 

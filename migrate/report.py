@@ -4,29 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from pydantic import ValidationError
 
 from migrate.config import JudgeSection
-from migrate.costing import stored_price
 from migrate.embedder import Embedder, missing
 from migrate.errors import ConfigError
+from migrate.gathering import compared, gathered
 from migrate.opinions import SecondOpinion
 from migrate.store import Run, Store
-from replay.decoding import parse_object
-from replay.exchange import JSON, Arm, Exchange
+from replay.exchange import JSON
 from reports.acknowledgement import Acknowledgement
 from reports.advice import LATENCY_RULES
-from reports.compare import Comparison, Embed, compare
-from reports.compare.judge_model import last_message
-from reports.compare.texts import Look, decide
+from reports.columns import Columns
+from reports.compare import Embed
 from reports.document import Document, RunFacts, build, iso
-from reports.judgement import Judgement, Pair
-from reports.pairing import Prices, decided, pair_up
-from reports.policy import Extractor, Policy
+from reports.gathered import Gathered, of_items
+from reports.judgement import Judgement
+from reports.picking import worth_a_look
+from reports.policy import Policy
 from reports.shown import Item, Shown, show, worst_first
 from reports.standing import judge_since
 
+Look = Callable[[Sequence[str] | None], list[Item]]
+"""The pairs of these ids (``None``: all), with their comparisons."""
 Progress = Callable[[str, int, int], None]
 """(what is being done, how many are done, of how many)."""
 
@@ -49,12 +51,20 @@ def report(
     policy cannot be read.
     """
     found = judge_run(store, run, policy=policy, now=now, embed=embed, second=second)
-    worst = worst_first(found.items, found.policy, slow_first=found.judgement.code in LATENCY_RULES)
+    worst = worst_first(
+        found.look(worth_a_look(found.seen, found.policy)),
+        found.policy,
+        slow_first=found.judgement.code in LATENCY_RULES,
+    )
     changed = _changed(run, found.policy) if policy else ()
     opinions = second.notes if second else ()
     facts = _facts(run, found, (*notes, *changed, *opinions))
     return build(
-        found.judgement, found.items, facts, counters=found.counters, shown=in_full(store, run, worst)
+        found.judgement,
+        found.seen,
+        facts,
+        counters=found.counters,
+        shown=in_full(store, run, worst),
     )
 
 
@@ -63,7 +73,8 @@ class JudgedRun:
     """A run, compared and judged."""
 
     policy: Policy
-    items: list[Item]
+    seen: Gathered
+    look: Look
     counters: dict[str, int]
     judged_at: float
     judgement: Judgement
@@ -86,19 +97,30 @@ def judge_run(
 ) -> JudgedRun:
     """A run's judgement with what it was made of. The arguments are those of ``report``."""
     rules = _rules(run, policy)
-    items = compared(store, run, rules, embed, second)
+    seen, look = _gathered(store, run, rules, embed, second)
     counters = store.counters(run.id) | _late(store, run)
     judged_at = now if run.ended_at is None else run.ended_at
     noted = store.acknowledgements(run.id)
     since = noted[-1].at if noted else None
     return JudgedRun(
         policy=rules,
-        items=items,
+        seen=seen,
+        look=look,
         counters=counters,
         judged_at=judged_at,
-        judgement=judged(items, run, rules, now=judged_at, counters=counters, since=since),
+        judgement=judged(seen.columns, run, rules, now=judged_at, counters=counters, since=since),
         acknowledgements=noted,
     )
+
+
+def _gathered(
+    store: Store, run: Run, policy: Policy, embed: Embed | None, second: SecondOpinion | None
+) -> tuple[Gathered, Look]:
+    """A run, and how to look closer at some of its pairs. A judge model is asked about all of them at once."""
+    if second is None:
+        return gathered(store, run, policy, embed), partial(compared, store, run, policy, embed, None)
+    items = {item.pair.id: item for item in compared(store, run, policy, embed, second)}
+    return of_items(list(items.values())), lambda ids: [items[one] for one in (items if ids is None else ids)]
 
 
 def in_full(store: Store, run: Run, items: Sequence[Item]) -> list[Shown]:
@@ -107,7 +129,7 @@ def in_full(store: Store, run: Run, items: Sequence[Item]) -> list[Shown]:
 
 
 def judged(
-    items: list[Item],
+    table: Columns,
     run: Run,
     policy: Policy,
     *,
@@ -119,7 +141,7 @@ def judged(
     percent = _percent(run)
     sampled = {} if percent is None else {"mirror_ppm": round(percent * 1e4)}
     return judge_since(
-        [item.pair for item in items],
+        table,
         policy,
         since=since,
         now=now,
@@ -169,50 +191,6 @@ def stored_judge(run: Run) -> JudgeSection | None:
         raise ConfigError(
             f"run {run.id}: its judge model cannot be read ({error.errors()[0]['msg']}); give another with --config"
         ) from None
-
-
-def compared(
-    store: Store, run: Run, policy: Policy, embed: Embed | None, second: SecondOpinion | None = None
-) -> list[Item]:
-    """Every exchange of a run, compared and paired, by time of admission. ``second``: who is asked about close calls."""
-    pairs: list[Pair] = []
-    before: list[Look] = []
-    prompts: list[str] = []
-    prices = _prices(run)
-    for exchange in store.exchanges(run.id):
-        pairs.append(pair_up(exchange, prices=prices))
-        before.append(_look(exchange, policy.compare))
-        prompts.append(_prompt(exchange, before[-1]) if second else "")
-    after = decide(before, embed, policy.disagreement.similarity)
-    if second is not None:
-        after = second(before, after, prompts)
-    return [_item(pair, *look) for pair, look in zip(pairs, after, strict=True)]
-
-
-def _prices(run: Run) -> Prices:
-    """What the run's backends take for tokens, where its configuration says so."""
-    arms = ((arm, stored_price(run, arm)) for arm in (Arm.BASELINE, Arm.CANDIDATE))
-    return {arm: price.tokens for arm, price in arms if price and price.tokens}
-
-
-def _look(exchange: Exchange, extractors: Sequence[Extractor]) -> Look:
-    """What rules say of the candidate's answer, and of the baseline's second one where there is one."""
-    request, baseline, repeat = exchange.request, exchange.baseline, exchange.repeat
-    first = compare(request, baseline, exchange.candidate, extractors=extractors)
-    if repeat is None:
-        return first, None
-    return first, compare(request, baseline, repeat, extractors=extractors)
-
-
-def _prompt(exchange: Exchange, look: Look) -> str:
-    """What the user said last, where similarity has to decide."""
-    if not any(one.undecided for one in look if one):
-        return ""
-    return last_message(parse_object(exchange.request.body) or {})
-
-
-def _item(pair: Pair, comparison: Comparison, repeat: Comparison | None) -> Item:
-    return Item(pair=decided(pair, comparison, repeat), comparison=comparison, repeat=repeat)
 
 
 def _rules(run: Run, policy: Policy | None) -> Policy:

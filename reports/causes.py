@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from reports.compare.model import Comparison, rank
 from reports.judgement import Finding, Severity
@@ -28,6 +28,8 @@ class Cause:
     message: str
     """What was found there."""
     evidence: str = ""
+    example_at: float = 0.0
+    """Epoch seconds of the example."""
 
 
 class _Tally:
@@ -69,10 +71,7 @@ class Causes:
 
     def all(self) -> tuple[Cause, ...]:
         """Gravest first, then the most frequent."""
-        found = (_cause(tally) for tally in self._tallies.values())
-        return tuple(
-            sorted(found, key=lambda cause: (-rank(cause.severity), -cause.count, cause.category, cause.side))
-        )
+        return _ordered(_cause(tally) for tally in self._tallies.values())
 
 
 def causes(compared: Iterable[tuple[float, Comparison]]) -> tuple[Cause, ...]:
@@ -81,6 +80,30 @@ def causes(compared: Iterable[tuple[float, Comparison]]) -> tuple[Cause, ...]:
     for at, comparison in compared:
         found.add(at, comparison)
     return found.all()
+
+
+def together(some: Iterable[Cause]) -> tuple[Cause, ...]:
+    """The causes of several parts of a run as those of the whole."""
+    groups: dict[tuple[str, str, str], list[Cause]] = {}
+    for cause in some:
+        groups.setdefault((cause.category, cause.comparator, cause.side), []).append(cause)
+    return _ordered(map(_together, groups.values()))
+
+
+def _together(parts: list[Cause]) -> Cause:
+    gravest = min(parts, key=lambda cause: (-rank(cause.severity), cause.example_at, cause.example))
+    return replace(
+        gravest,
+        count=sum(cause.count for cause in parts),
+        first_at=min(cause.first_at for cause in parts),
+        last_at=max(cause.last_at for cause in parts),
+    )
+
+
+def _ordered(found: Iterable[Cause]) -> tuple[Cause, ...]:
+    return tuple(
+        sorted(found, key=lambda cause: (-rank(cause.severity), -cause.count, cause.category, cause.side))
+    )
 
 
 def _once(comparison: Comparison) -> dict[tuple[str, str, str], Finding]:
@@ -108,4 +131,5 @@ def _cause(tally: _Tally) -> Cause:
         example=tally.request_id,
         message=finding.message,
         evidence=finding.evidence,
+        example_at=tally.at,
     )

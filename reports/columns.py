@@ -160,14 +160,17 @@ class Columns(Table):
 _NONE = Measured(outcome=Outcome.NOT_SENT)
 
 
-def columns(pairs: Sequence[Pair]) -> Columns:
-    """The columns of ``pairs``. Raises ValueError for a time or latency that is NaN, infinite or negative."""
+def columns(pairs: Sequence[Pair], *, most: int | None = MOST_VALUES) -> Columns:
+    """The columns of ``pairs``. Raises ValueError for a time or latency that is NaN, infinite or negative.
+
+    ``most``: of how many languages, and values of a dimension, is told; ``None``: of all.
+    """
     pairs = sorted(pairs, key=lambda pair: (pair.at, pair.id))
     repeats = [pair.repeat or _NONE for pair in pairs]
     baselines, candidates = [pair.baseline for pair in pairs], [pair.candidate for pair in pairs]
-    languages = _languages(baselines, candidates)
+    languages = _languages(baselines, candidates, *(() if most else (repeats,)))[:most]
     versions = _versions(baselines, candidates, repeats)
-    dimensions, slices = _slices(pairs)
+    dimensions, slices = _slices(pairs, most)
     return Columns(
         position=np.arange(len(pairs)),
         at=_numbers([pair.at for pair in pairs], "at", pairs),
@@ -251,33 +254,47 @@ def _row(kind: tuple[Any, ...], languages: tuple[str, ...]) -> list[int]:
 
 
 def _languages(*arms: list[Measured]) -> tuple[str, ...]:
-    """The languages that most answers are in, the most frequent first."""
+    """The languages that answers are in, the most frequent first."""
     counts = Counter(one.traits.language for arm in arms for one in arm if one.traits and one.traits.language)
-    return tuple(sorted(counts, key=lambda name: (-counts[name], name))[:MOST_VALUES])
+    return tuple(sorted(counts, key=lambda name: (-counts[name], name)))
 
 
 def _slices(
-    pairs: Sequence[Pair],
+    pairs: Sequence[Pair], most: int | None
 ) -> tuple[tuple[tuple[str, tuple[str, ...]], ...], NDArray[np.int32]]:
     """The dimensions with their most frequent values, and each pair's place; rarer values together are ``OTHER``."""
-    names = {name for pair in pairs for name in pair.labels}
-    order = [*(name for name in DIMENSIONS if name in names), *sorted(names - set(DIMENSIONS))]
-    found = [coded([pair.labels.get(name) for pair in pairs]) for name in order]
+    order = in_order({name for pair in pairs for name in pair.labels})
+    found = [coded([pair.labels.get(name) for pair in pairs], most) for name in order]
     places = np.array([codes for _, codes in found], dtype=np.int32).reshape(len(order), len(pairs))
     dimensions = tuple((name, values) for name, (values, _) in zip(order, found, strict=True))
     return dimensions, np.ascontiguousarray(places.T)
 
 
-def coded(column: list[str | None]) -> tuple[tuple[str, ...], NDArray[np.int64]]:
+def in_order(names: set[str]) -> list[str]:
+    """Dimensions in the order of a report."""
+    return [*(name for name in DIMENSIONS if name in names), *sorted(names - set(DIMENSIONS))]
+
+
+def coded(
+    column: Sequence[str | None], most: int | None = MOST_VALUES
+) -> tuple[tuple[str, ...], NDArray[np.int64]]:
     """The most frequent values, ``OTHER`` behind them where there are more, and the place of each value; -1 of ``None``."""
     seen: dict[str | None, int] = {None: 0}
     first = np.array([seen.setdefault(value, len(seen)) for value in column], dtype=np.int64)
-    counts = np.bincount(first, minlength=len(seen))
-    found = sorted((value for value in seen if value is not None), key=lambda one: (-counts[seen[one]], one))
-    kept = found[:MOST_VALUES]
-    place = np.full(len(seen), MOST_VALUES)
-    place[[0, *(seen[value] for value in kept)]] = np.arange(-1, len(kept))
-    return (*kept, OTHER) if len(found) > MOST_VALUES else tuple(kept), place[first]
+    values = [value for value in seen if value is not None]
+    return most_frequent(values, first - 1, most)
+
+
+def most_frequent(
+    values: Sequence[str], codes: NDArray[Any], most: int | None = MOST_VALUES
+) -> tuple[tuple[str, ...], NDArray[np.int64]]:
+    """The same of values that have a code already, -1 where there is none."""
+    counts = np.bincount(codes + 1, minlength=len(values) + 1)[1:]
+    order = sorted(range(len(values)), key=lambda code: (-counts[code], values[code]))
+    kept = tuple(values[code] for code in order[:most])
+    place = np.full(len(values) + 1, len(kept))  # what is not among them is behind them
+    place[[-1, *order[:most]]] = np.arange(-1, len(kept))
+    return (*kept, OTHER) if len(values) > len(kept) else kept, place[codes]
 
 
 def _numbers(values: Sequence[float | None], what: str, pairs: Sequence[Pair]) -> Floats:

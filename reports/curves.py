@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from replay.exchange import Arm, Outcome
-from reports.judgement import Measured, Pair
-from reports.stats import Floats
+from replay.exchange import Arm
+from reports.counted import Counted
+from reports.gathered import Gathered
 
 METRICS = ("ttft", "itl", "e2e")
 _LEVELS = np.concatenate(
@@ -31,35 +30,17 @@ class Curve:
     """Rising, 0 to 1; the last is 1."""
 
 
-def curves(pairs: Sequence[Pair]) -> tuple[Curve, ...]:
+def curves(seen: Gathered) -> tuple[Curve, ...]:
     """TTFT, ITL and end-to-end curves of both arms and of the baseline's repeat; an arm without values has none."""
-    found = (_curve(metric, arm, _values(pairs, metric, arm)) for metric in METRICS for arm in Arm)
+    found = (_curve(metric, arm, seen.timed(metric, arm).seconds) for metric in METRICS for arm in Arm)
     return tuple(curve for curve in found if curve is not None)
 
 
-def _curve(metric: str, arm: Arm, values: Floats) -> Curve | None:
+def _curve(metric: str, arm: Arm, values: Counted) -> Curve | None:
     if not values.size:
         return None
-    ordered = np.sort(values)
-    seconds = np.unique(ordered[(_LEVELS * (values.size - 1)).round().astype(np.int64)])
-    share = np.searchsorted(ordered, seconds, side="right") / values.size
+    seconds = np.unique(values.at((_LEVELS * (values.size - 1)).round().astype(np.int64)))
+    share = values.upto(seconds) / values.size
     return Curve(
         metric=metric, arm=arm, seconds=tuple(seconds.tolist()), share=tuple(share.round(6).tolist())
     )
-
-
-def _values(pairs: Sequence[Pair], metric: str, arm: Arm) -> Floats:
-    measured = (_arm(pair, arm) for pair in pairs)
-    answered = (one for one in measured if one is not None and one.outcome is Outcome.OK)
-    return np.array([value for one in answered for value in _seconds(one, metric)], dtype=np.float64)
-
-
-def _arm(pair: Pair, arm: Arm) -> Measured | None:
-    return {Arm.BASELINE: pair.baseline, Arm.CANDIDATE: pair.candidate, Arm.BASELINE_REPEAT: pair.repeat}[arm]
-
-
-def _seconds(one: Measured, metric: str) -> tuple[float, ...]:
-    if metric == "itl":
-        return one.itl_s
-    value = one.ttft_s if metric == "ttft" else one.e2e_s
-    return () if value is None else (value,)

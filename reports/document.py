@@ -5,7 +5,7 @@ A renderer formats; it computes nothing that a reader could take for a finding, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
@@ -13,9 +13,11 @@ from replay.exchange import JSON, Arm
 from reports.acknowledgement import Acknowledgement
 from reports.advice import advice
 from reports.advisory import Drift, Label, Slices
-from reports.causes import Cause, causes
+from reports.causes import Cause
+from reports.columns import Columns
 from reports.curves import Curve, curves
-from reports.judgement import Check, Judgement, Pair, RuleResult, Verdict
+from reports.gathered import Gathered
+from reports.judgement import Check, Judgement, RuleResult, Verdict
 from reports.metrics import Distribution, distributions
 from reports.shown import Item, Shown
 from reports.slicing import NOT_SAMPLED, UNSET
@@ -205,14 +207,13 @@ class Document:
 
 def build(
     judgement: Judgement,
-    items: Sequence[Item],
+    seen: Gathered,
     run: RunFacts,
     *,
     counters: Mapping[str, int],
     shown: Sequence[Shown] = (),
 ) -> Document:
     """Puts a document together; ``shown`` are the pairs to print in full, in order."""
-    pairs = [item.pair for item in items]
     traffic = {
         name: count for name, count in sorted(counters.items()) if name.split(".")[0] not in _NOT_COUNTS
     }
@@ -236,20 +237,20 @@ def build(
         run=_run(run),
         gateway=_gateway(traffic),
         ledger=dict(judgement.ledger),
-        compared=_compared(pairs),
-        repeats=_repeats(pairs, traffic),
-        retried=_retried(pairs),
-        not_recorded=max(0, traffic.get("mirrored", 0) - len(pairs)),
+        compared=_compared(seen.columns),
+        repeats=_repeats(seen.columns, traffic),
+        retried=_retried(seen.columns),
+        not_recorded=max(0, traffic.get("mirrored", 0) - len(seen)),
         rules=tuple(sorted((_bounded(rule) for rule in judgement.rules), key=_urgency)),
         checks=judgement.checks,
-        causes=_causes(items),
-        latency=tuple(_latency(one) for one in distributions(pairs)),
-        curves=curves(pairs),
+        causes=tuple(map(_grouped, (*causes_of_run(seen), *seen.causes))),
+        latency=tuple(_latency(one) for one in distributions(seen)),
+        curves=curves(seen),
         labels=judgement.labels,
         quality=judgement.quality,
         slices=judgement.slices,
         worst=tuple(shown),
-        notes=(*run.notes, *_sampled(pairs), *_caveats(judgement)),
+        notes=(*run.notes, *_sampled(seen), *_caveats(judgement)),
         policy=run.policy,
         traffic=traffic,
     )
@@ -297,35 +298,34 @@ def _gateway(traffic: Mapping[str, int]) -> dict[str, int]:
     return {"passed": passed, **parts, "undecided": passed - decided}
 
 
-def _compared(pairs: Iterable[Pair]) -> dict[str, int]:
-    counts = {"pairs": 0, "alike": 0, "different": 0, "not_scored": 0}
-    for pair in pairs:
-        counts["pairs"] += 1
-        counts["not_scored" if pair.differs is None else "different" if pair.differs else "alike"] += 1
-    return counts
+def _compared(table: Columns) -> dict[str, int]:
+    alike, different = (int((table.differs == code).sum()) for code in (0, 1))
+    not_scored = len(table) - alike - different
+    return {"pairs": len(table), "alike": alike, "different": different, "not_scored": not_scored}
 
 
-def _repeats(pairs: Iterable[Pair], traffic: Mapping[str, int]) -> dict[str, int]:
-    asked = [pair.repeat for pair in pairs if pair.repeat is not None and not pair.repeat.outcome.missing]
-    failed = sum(repeat.outcome.failed for repeat in asked)
+def _repeats(table: Columns, traffic: Mapping[str, int]) -> dict[str, int]:
+    asked, failed = int(table.repeated.sum()), int(table.repeat.failed.sum())
     skipped = {
         f"skipped.{name.removeprefix(_REPEATS)}": count
         for name, count in traffic.items()
         if name.startswith(_REPEATS)
     }
-    return {"answered": len(asked) - failed, "failed": failed, **skipped}
+    return {"answered": asked - failed, "failed": failed, **skipped}
 
 
-def _sampled(pairs: Sequence[Pair]) -> tuple[str, ...]:
+def _sampled(seen: Gathered) -> tuple[str, ...]:
     """Says so when answers were drawn by chance and nothing shows how much that alone makes them differ."""
-    if any(pair.repeat is not None and not pair.repeat.outcome.missing for pair in pairs):
+    if seen.columns.repeated.any():
         return ()
-    asked = [pair.labels.get("temperature", NOT_SAMPLED) for pair in pairs]
-    unset, sampled = asked.count(UNSET), sum(one not in (UNSET, NOT_SAMPLED) for one in asked)
+    values, codes = seen.label("temperature")
+    asked = {value: int((codes == code).sum()) for code, value in enumerate(values)}
+    unset = asked.pop(UNSET, 0)
+    sampled = sum(asked.values()) - asked.get(NOT_SAMPLED, 0)
     if not unset + sampled:
         return ()
     note = (
-        f"{sampled:,} of {len(pairs):,} requests asked for a temperature above 0 and {unset:,} left it to the server: their "
+        f"{sampled:,} of {len(seen):,} requests asked for a temperature above 0 and {unset:,} left it to the server: their "
         "answers are drawn by chance, and without baseline repeats nobody knows how much that alone makes them differ"
     )
     return (note,)
@@ -338,11 +338,9 @@ def _caveats(judgement: Judgement) -> tuple[str, ...]:
     return tuple(check.message for check in judgement.checks if check.code in CAVEATS)
 
 
-def _retried(pairs: Sequence[Pair]) -> dict[str, int]:
-    arms = {"baseline": [p.baseline for p in pairs], "candidate": [p.candidate for p in pairs]}
-    return {
-        arm: sum(one.attempts > 1 and not one.outcome.failed for one in seen) for arm, seen in arms.items()
-    }
+def _retried(table: Columns) -> dict[str, int]:
+    arms = {"baseline": table.baseline, "candidate": table.candidate}
+    return {arm: int((seen.retried & ~seen.failed).sum()) for arm, seen in arms.items()}
 
 
 def _urgency(rule: RuleResult) -> tuple[bool, bool, int]:
@@ -358,12 +356,6 @@ def _bounded(rule: RuleResult) -> RuleResult:
     return replace(
         rule, evidence_go=finite(rule.evidence_go), evidence_rollback=finite(rule.evidence_rollback)
     )
-
-
-def _causes(items: Sequence[Item]) -> tuple[Grouped, ...]:
-    """Those of the run as a whole first: they explain what single pairs suffer from."""
-    single = causes((item.pair.at, item.comparison) for item in items if item.comparison)
-    return tuple(map(_grouped, (*causes_of_run([item.pair for item in items]), *single)))
 
 
 def _grouped(cause: Cause) -> Grouped:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
-from replay.exchange import Arm, Outcome
-from reports.intervals import quantile_interval, quantile_ranks
-from reports.judgement import Measured, Pair
-from reports.stats import Floats, finite
+from replay.exchange import Arm
+from reports.counted import Counted
+from reports.gathered import Gathered, Timed
+from reports.intervals import quantile_ranks
+from reports.stats import Floats
 
 LEVELS = (0.50, 0.95, 0.99)
 _FEWEST = 20
@@ -43,7 +45,7 @@ class Distribution:
 
 
 def quantiles(
-    values: Sequence[float] | Floats,
+    values: Sequence[float] | Floats | Counted,
     levels: Sequence[float] = LEVELS,
     *,
     alpha: float = 0.05,
@@ -54,61 +56,49 @@ def quantiles(
     ``units`` is the number of independent requests behind the values when several come from one (gaps of one stream):
     the interval is then as wide as that many samples would make it. Raises ValueError on NaN, infinite or negative values.
     """
-    ordered = np.sort(np.asarray(values, dtype=np.float64))
-    if ordered.size and not (np.isfinite(ordered).all() and ordered[0] >= 0):
+    if not isinstance(values, Counted):
+        values = Counted.of(np.asarray(values, dtype=np.float64))
+    distinct = values.values
+    if distinct.size and not (np.isfinite(distinct).all() and distinct[0] >= 0):
         raise ValueError("a latency is NaN, infinite or negative")
-    return tuple(_quantile(ordered, level, alpha, units or int(ordered.size)) for level in levels)
+    return tuple(_quantile(values, level, alpha, units or values.size) for level in levels)
 
 
-def _quantile(ordered: Floats, level: float, alpha: float, units: int) -> Quantile:
+def _quantile(values: Counted, level: float, alpha: float, units: int) -> Quantile:
     if units < max(_FEWEST, math.ceil(1 / (1 - level) - 1e-9)):
         return Quantile(level=level, value=None, low=None, high=None)
-    value = float(ordered[math.ceil(level * ordered.size - 1e-9) - 1])
-    low, high = (
-        quantile_interval(ordered, level, alpha)
-        if units == ordered.size
-        else _clustered_interval(ordered, level, alpha, units)
+    size = values.size
+    fewest, most = _ranks(units, level, alpha)
+    # The interval's ranks for ``units`` samples, as shares of all values.
+    low, high = (fewest - 1) * size // units, -(-(most + 1) * size // units) - 1
+    ranks = np.array([math.ceil(level * size - 1e-9) - 1, max(low, 0), min(high, size - 1)])
+    value, lowest, highest = values.at(ranks).tolist()
+    return Quantile(
+        level=level,
+        value=value,
+        low=lowest if fewest > 0 else None,
+        high=highest if most < units else None,
     )
-    return Quantile(level=level, value=value, low=finite(low), high=finite(high))
 
 
-def _clustered_interval(ordered: Floats, level: float, alpha: float, units: int) -> tuple[float, float]:
-    """The interval's ranks for ``units`` samples, as shares of all values."""
-    fewest, most = quantile_ranks(units, level, alpha)
-    size = ordered.size
-    low = float(ordered[(fewest - 1) * size // units]) if fewest > 0 else -math.inf
-    return low, float(ordered[-(-(most + 1) * size // units) - 1]) if most < units else math.inf
+_ranks = cache(quantile_ranks)
+"""The metrics of an arm mostly have as many requests each."""
 
 
-def distributions(pairs: Iterable[Pair], *, alpha: float = 0.05) -> tuple[Distribution, ...]:
+def distributions(seen: Gathered, *, alpha: float = 0.05) -> tuple[Distribution, ...]:
     """TTFT, ITL and end-to-end quantiles of both arms and of the baseline's repeat, over answered requests."""
-    pairs = tuple(pairs)
-    arms = (
-        (Arm.BASELINE, [pair.baseline for pair in pairs]),
-        (Arm.CANDIDATE, [pair.candidate for pair in pairs]),
-        (Arm.BASELINE_REPEAT, [pair.repeat for pair in pairs if pair.repeat]),
-    )
     return tuple(
-        _distribution(metric, arm, [one for one in measured if one.outcome is Outcome.OK], alpha)
+        _distribution(metric, arm, seen.timed(metric, arm), alpha)
         for metric in ("ttft", "itl", "e2e")
-        for arm, measured in arms
+        for arm in Arm
     )
 
 
-def _distribution(metric: str, arm: Arm, answered: list[Measured], alpha: float) -> Distribution:
-    per_request = [values for one in answered if (values := _values(one, metric))]
-    samples = [value for values in per_request for value in values]
+def _distribution(metric: str, arm: Arm, timed: Timed, alpha: float) -> Distribution:
     return Distribution(
         metric=metric,
         arm=arm,
-        requests=len(per_request),
-        samples=len(samples),
-        quantiles=quantiles(samples, alpha=alpha, units=len(per_request)),
+        requests=timed.requests,
+        samples=timed.seconds.size,
+        quantiles=quantiles(timed.seconds, alpha=alpha, units=timed.requests),
     )
-
-
-def _values(one: Measured, metric: str) -> tuple[float, ...]:
-    if metric == "itl":
-        return one.itl_s
-    value = one.ttft_s if metric == "ttft" else one.e2e_s
-    return () if value is None else (value,)

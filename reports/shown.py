@@ -128,7 +128,7 @@ def _varied(items: Iterable[Item]) -> list[Item]:
     ranked = sorted(items, key=_gravity)
     firsts: dict[str, Item] = {}
     for item in ranked:
-        firsts.setdefault(_leading(item), item)
+        firsts.setdefault(leading(item), item)
     ids = {item.pair.id for item in firsts.values()}
     return [*firsts.values(), *(item for item in ranked if item.pair.id not in ids)]
 
@@ -138,7 +138,8 @@ def _gravity(item: Item) -> tuple[Any, ...]:
     return (-_severity(item), 1.0 if similarity is None else similarity, item.pair.at, item.pair.id)
 
 
-def _leading(item: Item) -> str:
+def leading(item: Item) -> str:
+    """The category of the gravest finding; empty without one."""
     findings = item.comparison.findings if item.comparison else ()
     return max(findings, key=lambda finding: rank(finding.severity)).category if findings else ""
 

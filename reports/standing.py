@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from reports.columns import Columns, columns
+from reports.columns import Columns
 from reports.history import first_rollback
 from reports.judge import conclude, judge_columns, take_in
-from reports.judgement import Check, Judgement, Pair, RuleResult, Verdict
+from reports.judgement import Check, Judgement, RuleResult, Verdict
 from reports.policy import Policy
 from reports.rules import TITLES
 
 
-def judge_since(pairs: Sequence[Pair], policy: Policy, *, since: float | None, **asked: Any) -> Judgement:
-    """``judge``, where only pairs dispatched at or after ``since`` (epoch seconds; ``None``: all) can make a ROLLBACK.
+def judge_since(table: Columns, policy: Policy, *, since: float | None, **asked: Any) -> Judgement:
+    """``judge_columns``, where only pairs dispatched at or after ``since`` (epoch seconds; ``None``: all) can make a ROLLBACK.
 
     They are judged as a run of their own, with a warm-up of its own: who acknowledges has changed the candidate. ``asked``
-    are the other arguments of ``judge``.
+    are the other arguments of ``judge_columns``.
     """
-    table = columns(pairs)
     if since is None:
         return judge_standing(table, policy, **asked)
     whole = judge_columns(table, policy, **asked)

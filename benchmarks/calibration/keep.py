@@ -11,7 +11,7 @@ import io
 import sys
 
 from benchmarks.calibration.replayed import LOG
-from migrate.report import compared
+from migrate.gathering import compared
 from migrate.store.store import Store
 from reports.judgement import Measured, Pair
 from reports.policy import Policy

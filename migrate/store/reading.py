@@ -14,8 +14,8 @@ from migrate.store import codec, schema
 from replay.exchange import Arm, Exchange, Observation, Request
 
 
-def exchanges_query(run: str) -> sa.Select[Any]:
-    """Requests with their observations, a row each, by time of admission."""
+def exchanges_query(run: str, after: tuple[float, str] | None = None) -> sa.Select[Any]:
+    """Requests with their observations, a row each, by time of admission; those after a time and id."""
     request, seen = schema.requests, schema.observations
     asked, answered = schema.bodies.alias("asked"), schema.bodies.alias("answered")
     joined = (
@@ -23,7 +23,7 @@ def exchanges_query(run: str) -> sa.Select[Any]:
         .outerjoin(asked, asked.c.hash == request.c.body)
         .outerjoin(answered, answered.c.hash == seen.c.answer)
     )
-    return (
+    found = (
         sa.select(
             *request.c,
             *(column.label(f"seen_{column.name}") for column in seen.c),
@@ -32,8 +32,10 @@ def exchanges_query(run: str) -> sa.Select[Any]:
         )
         .select_from(joined)
         .where(request.c.run == run)
-        .order_by(request.c.at, request.c.id, seen.c.arm)
     )
+    if after is not None:
+        found = found.where(sa.tuple_(request.c.at, request.c.id) > after)
+    return found.order_by(request.c.at, request.c.id, seen.c.arm)
 
 
 def captured_query(run: str, last: tuple[float, str] | None) -> sa.Select[Any]:

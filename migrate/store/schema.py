@@ -133,6 +133,16 @@ server_readings = sa.Table(
 )
 """What a server stated of itself at a moment; NULL where it did not."""
 
+sheets = sa.Table(
+    "sheets",
+    metadata,
+    sa.Column("run", _Key, primary_key=True),
+    sa.Column("number", sa.Integer, primary_key=True),
+    sa.Column("question", _Key, nullable=False),
+    sa.Column("data", sa.LargeBinary, nullable=False),
+)
+"""What was found out about the pairs of a run that has ended, some thousand each, as long as the same is asked."""
+
 
 def _first(connection: sa.Connection) -> None:
     metadata.create_all(connection)
@@ -161,7 +171,12 @@ def _fifth(connection: sa.Connection) -> None:
     server_readings.create(connection, checkfirst=True)
 
 
-MIGRATIONS: tuple[Callable[[sa.Connection], None], ...] = (_first, _second, _third, _fourth, _fifth)
+def _sixth(connection: sa.Connection) -> None:
+    """What was found out about pairs."""
+    sheets.create(connection, checkfirst=True)
+
+
+MIGRATIONS: tuple[Callable[[sa.Connection], None], ...] = (_first, _second, _third, _fourth, _fifth, _sixth)
 """Append only. The schema's version is how many have run."""
 
 VERSION = len(MIGRATIONS)

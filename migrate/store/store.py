@@ -243,10 +243,11 @@ class Store:
             found = connection.scalar(query)
         return None if found is None else float(found)
 
-    def exchanges(self, run: str) -> Iterator[Exchange]:
-        """Every request of a run with its observations, by time of admission, in constant memory. Raw bodies stay out."""
+    def exchanges(self, run: str, after: tuple[float, str] | None = None) -> Iterator[Exchange]:
+        """Every request of a run with its observations, by time of admission, in constant memory; ``after``: only those behind
+        that time and id. Raw bodies stay out."""
         with self.engine.connect() as connection:
-            rows = connection.execution_options(yield_per=500).execute(exchanges_query(run)).mappings()
+            rows = connection.execution_options(yield_per=500).execute(exchanges_query(run, after)).mappings()
             for name, group in itertools.groupby(rows, key=lambda row: row["id"]):
                 with readable(f"request {name} of run {run}"):
                     exchange = exchange_of(list(group))
@@ -287,8 +288,29 @@ class Store:
             sa.select(seen.raw).where(seen.run.in_(recent), seen.raw.is_not(None)),
         )
         with self._writing() as connection:
+            connection.execute(schema.sheets.delete().where(schema.sheets.c.run.not_in(recent)))
             gone = connection.execute(schema.bodies.delete().where(schema.bodies.c.hash.not_in(wanted)))
         return int(gone.rowcount)
+
+    def sheets(self, run: str, question: str) -> Iterator[bytes]:
+        """What is known of a run's pairs as an answer to that question, from the first on without a gap."""
+        table = schema.sheets.c
+        query = sa.select(table.number, table.data).where(table.run == run, table.question == question)
+        with self.engine.connect() as connection:
+            rows = connection.execution_options(yield_per=1).execute(query.order_by(table.number))
+            for place, row in enumerate(rows):
+                if row.number != place:
+                    return
+                yield codec.unpack(row.data)
+
+    def put_sheet(self, run: str, question: str, number: int, data: bytes) -> None:
+        """Keeps it, instead of what answered another question."""
+        table = schema.sheets
+        row = {"run": run, "number": number, "question": question, "data": codec.pack(data)[1]}
+        with self._writing() as connection:
+            connection.execute(table.delete().where(table.c.run == run, table.c.question != question))
+            connection.execute(table.delete().where(table.c.run == run, table.c.number >= number))
+            connection.execute(table.insert().values(row))
 
     def vectors(self, model: str, hashes: Sequence[str]) -> dict[str, bytes]:
         """The cached embeddings of these texts, by hash; absent ones are left out."""

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from migrate.embedder import DEFAULT_MODEL, Embedder, EmbeddingsMissing, cache_key
-from migrate.report import compared
+from migrate.gathering import compared
 from migrate.runtimes import Model, Runtime
 from migrate.store import Store, Writer
 from reports.compare import Embed

@@ -24,6 +24,7 @@ from replay.exchange import (
 from reports.acknowledgement import Acknowledgement
 from reports.compare import compare, resolve
 from reports.document import Document, RunFacts, build, iso
+from reports.gathered import Gathered, of_items
 from reports.judge import judge
 from reports.judgement import Pair
 from reports.pairing import pair_up
@@ -154,7 +155,7 @@ def from_items(
     """The document on items whose exchanges are not at hand."""
     run = facts(policy, **more)
     judgement = judge([one.pair for one in items], policy, now=run.judged_at, final=run.ended_at is not None)
-    return build(judgement, items, run, counters=counters or {}, shown=shown)
+    return build(judgement, of_items(items), run, counters=counters or {}, shown=shown)
 
 
 def from_pairs(pairs: Sequence[Pair], policy: Policy = REHEARSAL, **more: Any) -> Document:
@@ -206,3 +207,8 @@ def said(text: str, count: int = 40) -> Document:
         ),
         worst=tuple(replace(pair, id=text, findings=(finding,)) for pair in made.worst),
     )
+
+
+def gathered(pairs: Sequence[Pair]) -> Gathered:
+    """Pairs of which no comparison is at hand."""
+    return of_items([Item(pair=pair, comparison=None) for pair in pairs])

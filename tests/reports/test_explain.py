@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from replay.exchange import Outcome
+from reports.columns import columns
 from reports.explain import NAMES, Explanation, explain
 from reports.judge import judge
 from reports.judgement import Pair, Verdict
@@ -141,7 +142,7 @@ def test_latencies_that_are_not_judged_are_not_explained_as_if_they_were() -> No
 def test_after_an_acknowledgement_the_pairs_since_then_are_explained() -> None:
     pairs = failing(same(800), *range(0, 400, 10), 600)
     asked: dict[str, Any] = {"now": START + 1e6, "final": True, "since": pairs[400].at}
-    judgement = judge_since(pairs, QUICK, **asked)
+    judgement = judge_since(columns(pairs), QUICK, **asked)
     found = explain(pairs, QUICK, "errors", judgement, **asked)
     assert judgement.code == "acknowledged" and [one.id for one in found.worse] == ["000600"]
     assert found.growth[0].at > asked["since"]

@@ -39,7 +39,7 @@ def test_an_answer_that_is_still_on_its_way_is_not_known_yet():
 
 def test_a_rollback_stays_when_good_hours_have_thinned_its_evidence():
     pairs = [*six_hours(worst=0), *same(40_000, rate=0.1, start=START + HOURS * 3600)]
-    found = judge_since(pairs, LONG, since=None, now=START + 1e7, final=True)
+    found = judge_since(columns(pairs), LONG, since=None, now=START + 1e7, final=True)
     first = first_rollback(take_in(columns(pairs), LONG, now=START + 1e7, final=True))
     assert first is not None and (first.code, first.verdict) == ("errors", Verdict.ROLLBACK)
     assert first.at <= START + 2 * 3600

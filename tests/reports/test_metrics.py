@@ -5,6 +5,7 @@ import pytest
 
 from replay.exchange import Arm
 from reports.metrics import distributions, quantiles
+from tests.reports.builders import gathered
 from tests.reports.made import answer, changed, failure, run, same
 
 VALUES = np.random.default_rng(7).exponential(size=2000)
@@ -50,21 +51,21 @@ def test_values_of_one_request_do_not_count_as_many_requests():
 
 class TestDistributions:
     def test_are_there_for_every_metric_and_arm(self):
-        found = distributions(run(300, 1))
+        found = distributions(gathered(run(300, 1)))
         assert [(one.metric, one.arm) for one in found] == [
             (metric, arm) for metric in ("ttft", "itl", "e2e") for arm in Arm
         ]
 
     def test_leave_out_what_did_not_happen(self):
         pairs = changed(same(100), lambda n: n < 10, candidate=failure())
-        e2e = {one.arm: one for one in distributions(pairs) if one.metric == "e2e"}
+        e2e = {one.arm: one for one in distributions(gathered(pairs)) if one.metric == "e2e"}
         assert (e2e[Arm.BASELINE].requests, e2e[Arm.CANDIDATE].requests) == (100, 90)
-        ttft = next(one for one in distributions(pairs) if one.metric == "ttft")
+        ttft = next(one for one in distributions(gathered(pairs)) if one.metric == "ttft")
         assert (ttft.requests, ttft.quantiles[0].value) == (0, None)
 
     def test_count_gaps_and_the_requests_they_come_from(self):
         pairs = same(50, candidate=answer(itl_s=(0.01, 0.02, 0.03)))
-        itl = next(o for o in distributions(pairs) if (o.metric, o.arm) == ("itl", Arm.CANDIDATE))
+        itl = next(o for o in distributions(gathered(pairs)) if (o.metric, o.arm) == ("itl", Arm.CANDIDATE))
         assert (itl.requests, itl.samples, itl.quantiles[0].value) == (50, 150, 0.02)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from reports.columns import columns
 from reports.judge import judge
 from reports.judgement import Judgement, Pair, Verdict
 from reports.policy import Policy
@@ -18,7 +19,7 @@ RATE = 20.0
 
 
 def judged(pairs: Sequence[Pair], since: float | None, policy: Policy = QUICK, **more: Any) -> Judgement:
-    return judge_since(pairs, policy, since=since, **{"now": START + 1e6, "final": True} | more)
+    return judge_since(columns(pairs), policy, since=since, **{"now": START + 1e6, "final": True} | more)
 
 
 def failing(pairs: Sequence[Pair], first: int, last: int, every: int = 10) -> list[Pair]:

@@ -14,7 +14,7 @@ from reports.judgement import Pair, Traits
 from reports.pairing import pair_up
 from reports.slicing import has_system_prompt, prompt_of
 from reports.whole import causes_of_run
-from tests.reports.builders import exchange
+from tests.reports.builders import exchange, gathered
 from tests.reports.made import answer
 
 PLAIN = Traits(
@@ -39,7 +39,7 @@ def counted(before: int, after: int, n: int, **more: object) -> Pair:
 
 
 def only(pairs: list[Pair]) -> Cause:
-    (cause,) = causes_of_run(pairs)
+    (cause,) = causes_of_run(gathered(pairs))
     return cause
 
 
@@ -77,11 +77,11 @@ def test_another_tokenizer_counts_some_longer_and_some_shorter() -> None:
 
 
 def test_few_prompts_equal_ones_and_unknown_counts_say_nothing() -> None:
-    assert not causes_of_run([counted(9, 10, n) for n in range(19)])
-    assert not causes_of_run([counted(9, 9, n) for n in range(100)])
-    assert not causes_of_run([counted(9, 9 + (n == 50), n) for n in range(100)])
+    assert not causes_of_run(gathered([counted(9, 10, n) for n in range(19)]))
+    assert not causes_of_run(gathered([counted(9, 9, n) for n in range(100)]))
+    assert not causes_of_run(gathered([counted(9, 9 + (n == 50), n) for n in range(100)]))
     assert not causes_of_run(
-        [replace(counted(9, 9, n), candidate=answer(prompt_tokens=None)) for n in range(100)]
+        gathered([replace(counted(9, 9, n), candidate=answer(prompt_tokens=None)) for n in range(100)])
     )
 
 
@@ -122,11 +122,11 @@ def test_who_draws_by_chance_and_who_does_not(kind: str, before: int, after: int
     ("kind", "before", "after"), [("0", 1, 1), ("0", 3, 1), ("0", 2, 2), ("up to 1", 3, 3)]
 )
 def test_what_is_the_same_on_both_sides_or_better_is_no_cause(kind: str, before: int, after: int) -> None:
-    assert not causes_of_run(drawn(kind, before, after))
+    assert not causes_of_run(gathered(drawn(kind, before, after)))
 
 
 def test_a_prompt_that_came_once_says_nothing_and_a_repeat_counts_for_the_baseline() -> None:
-    assert not causes_of_run(drawn("0", 1, 3, times=1))
+    assert not causes_of_run(gathered(drawn("0", 1, 3, times=1)))
     once = drawn("0", 1, 1, times=2)
     changing = [
         replace(pair, candidate=answer(traits=replace(PLAIN, answer=pair.id)), repeat=pair.baseline)
@@ -143,8 +143,8 @@ def test_a_copy_of_the_baseline_has_no_cause_and_order_does_not_matter(seed: int
         counted(chance.randint(1, 99), chance.randint(1, 99), n) for n in range(500, 540)
     ]
     shuffled = chance.sample(pairs, len(pairs))
-    assert causes_of_run(shuffled) == causes_of_run(pairs)
-    assert not causes_of_run([replace(pair, candidate=pair.baseline) for pair in pairs])
+    assert causes_of_run(gathered(shuffled)) == causes_of_run(gathered(pairs))
+    assert not causes_of_run(gathered([replace(pair, candidate=pair.baseline) for pair in pairs]))
 
 
 def test_requests_ask_the_same_whoever_asks_and_however_it_is_delivered() -> None:

@@ -1,0 +1,187 @@
+"""What was found out about a run is kept in its store: a next report says the same sooner, and never what is no longer true."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from migrate import gathering
+from migrate.embedder import Embedder
+from migrate.report import report
+from migrate.store import Store, Writer
+from replay.exchange import Exchange
+from reports.document import Document
+from reports.policy import Policy
+from tests.migrate.test_report import record
+from tests.migrate.test_report_again import mixed
+from tests.reports.builders import exchange
+from tests.reports.made import REHEARSAL, START
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path}/m.db"
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sheets of which a small run has several."""
+    monkeypatch.setattr(gathering, "_PAIRS", 50)
+
+
+def embedder(store: Store, *, name: str = "none-of-the-known") -> Embedder:
+    """Vectors come from the cache alone: the model is never loaded."""
+
+    def known(model: str, hashes: Sequence[str]) -> dict[str, bytes]:
+        return {one: np.array([0.6, 0.8], dtype="<f4").tobytes() for one in hashes}
+
+    return Embedder(name, read=known)
+
+
+def told(url: str, *, embed: object = embedder, policy: Policy | None = None) -> Document:
+    with Store.open(url) as store:
+        run = store.run()
+        return report(store, run, policy=policy, now=START + 4000, embed=embed and embed(store))  # type: ignore[operator]
+
+
+def kept(url: str) -> list[tuple[int, str]]:
+    with sqlite3.connect(url.removeprefix("sqlite:///")) as file:
+        return file.execute("SELECT number, question FROM sheets ORDER BY number").fetchall()
+
+
+def damage(url: str, statement: str) -> None:
+    with sqlite3.connect(url.removeprefix("sqlite:///")) as file:
+        file.execute(statement)
+
+
+def test_a_next_report_is_the_same_without_reading_an_answer(url: str) -> None:
+    record(url, mixed())
+    first = told(url)
+    assert [number for number, _ in kept(url)] == list(range(9))
+    shown = {one.id for one in first.worst}
+    damage(
+        url,
+        "DELETE FROM bodies WHERE hash NOT IN (SELECT answer FROM observations WHERE request IN "
+        f"({','.join(map(repr, sorted(shown)))})) AND hash NOT IN (SELECT body FROM requests)",
+    )
+    assert told(url) == first
+    assert told(url).worst == first.worst
+
+
+def test_it_says_what_it_said_without_what_is_kept(url: str) -> None:
+    record(url, mixed())
+    first = told(url)
+    damage(url, "DELETE FROM sheets")
+    assert told(url) == first
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM sheets WHERE number = 4",
+        "DELETE FROM sheets WHERE number > 2",
+        "UPDATE sheets SET data = x'00ff' WHERE number = 3",
+        "UPDATE sheets SET data = (SELECT data FROM bodies LIMIT 1) WHERE number = 0",
+    ],
+)
+def test_what_is_missing_or_damaged_is_found_out_again(url: str, statement: str) -> None:
+    record(url, mixed())
+    first, whole = told(url), kept(url)
+    damage(url, statement)
+    assert told(url) == first
+    assert kept(url) == whole
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"policy": REHEARSAL.model_copy(update={"disagreement": REHEARSAL.disagreement.model_copy(update={"similarity": 0.9})})},
+        {"embed": lambda store: embedder(store, name="another")},
+    ],
+    ids=["similarity", "model"],
+)  # fmt: skip
+def test_another_question_is_answered_anew(url: str, changed: dict[str, object]) -> None:
+    record(url, mixed())
+    told(url)
+    before = {question for _, question in kept(url)}
+    told(url, **changed)  # type: ignore[arg-type]
+    after = {question for _, question in kept(url)}
+    assert len(before) == len(after) == 1 and before != after
+
+
+def test_margins_are_no_part_of_the_question(url: str) -> None:
+    record(url, mixed())
+    told(url)
+    before = kept(url)
+    told(url, policy=REHEARSAL.model_copy(update={"minimum_pairs": 7}))
+    assert kept(url) == before
+
+
+def test_nothing_is_kept_of_a_run_that_goes_on(url: str) -> None:
+    record(url, mixed(), ended=False)
+    told(url)
+    assert kept(url) == []
+
+
+def test_nothing_is_kept_of_what_was_compared_without_a_model(url: str) -> None:
+    record(url, mixed())
+    told(url, embed=None)
+    assert kept(url) == []
+
+
+def test_nothing_is_kept_where_the_model_failed(url: str) -> None:
+    text = "It opens at nine and shuts at five, and the boats {} in between all day."
+    record(url, [exchange(n, text.format("sail"), text.format("go out")) for n in range(30)])
+    told(url, embed=lambda _: Embedder("/nowhere"))
+    assert kept(url) == []
+
+
+def test_a_run_that_was_taken_up_again_is_looked_at_anew(url: str) -> None:
+    run = record(url, mixed()[:100])
+    assert told(url).compared["pairs"] == 100
+    with Store.open(url) as store:
+        store.reopen_run(run)
+    more(url, run, mixed()[100:130])
+    assert told(url).compared["pairs"] == 130
+
+
+def more(url: str, run: str, exchanges: Sequence[Exchange]) -> None:
+    """What a resumed run records, until it ends again."""
+
+    with Store.open(url) as store:
+        writer = Writer(store, run)
+        for one in exchanges:
+            for seen in (one.request, one.baseline, one.candidate, one.repeat):
+                assert seen is None or writer.offer(seen)
+        assert writer.close(20)
+        store.end_run(run, at=START + 3700)
+
+
+def test_what_quotes_answers_is_forgotten_with_them(url: str) -> None:
+    record(url, mixed())
+    told(url)
+    with Store.open(url) as store:
+        store.forget_bodies(before=START + 1e6)
+    assert kept(url) == []
+
+
+def test_no_text_of_an_answer_is_kept_but_what_a_cause_quotes(url: str) -> None:
+    """What a sheet holds of an equal answer is numbers."""
+    record(
+        url,
+        [
+            exchange(n, "The harbourmaster is called Ottokar.", "The harbourmaster is called Ottokar.")
+            for n in range(9)
+        ],
+    )
+    told(url)
+    with Store.open(url) as store:
+        (_, question), *_ = kept(url)
+        held = b"".join(store.sheets(store.run().id, question))
+    assert held and b"Ottokar" not in held
+    assert json.loads(held.partition(b"\n")[0])["words"]["causes"] == []
