@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Mapping
 from dataclasses import asdict
 from io import StringIO
@@ -17,11 +18,16 @@ from rich.text import Text
 
 from migrate.commands.output import printed, screen
 from migrate.config import Config, load
+from migrate.errors import StoreError
 from migrate.preflight import Line, Result, preflight
 from migrate.preflight.beside import Row, beside
+from migrate.preflight.traffic import Uses, uses
+from migrate.store import Store
 
 SCHEMA = {"name": "llm-migrate.check", "version": 1}
 _AGAIN_S = 2.0
+_CAPTURED = ("import", "capture", "shadow")
+_LOOKED_AT = 2_000
 _STYLES = {Result.OK: "green", Result.DIFFERS: "yellow", Result.FAIL: "bold red", Result.NOT_CHECKED: "dim"}
 Arms = dict[str, tuple[Line, ...]]
 
@@ -48,7 +54,7 @@ def check(path: Path, watch: bool, form: str) -> int:
     """
     config = load(path)
     arms = asyncio.run(_watched(config) if watch else _both(config))
-    rows = beside(arms)
+    rows = beside(arms, _traffic(config.store.url))
     printed(_json(rows) if form == "json" else _screen(rows, list(arms)))
     return 0 if all(row.result is not Result.FAIL for row in rows) else 2
 
@@ -75,6 +81,21 @@ async def _watched(config: Config) -> Arms:
             click.echo(f"waiting ({monotonic() - start:.0f} s): {words}", err=True)
             said = words
         await asyncio.sleep(_AGAIN_S)
+
+
+def _traffic(url: str) -> Uses | None:
+    """What the latest captured requests use; ``None`` where there are none, or no store on this machine to look into."""
+    if not url.startswith("sqlite:"):
+        return None  # a check waits for no database
+    try:
+        with Store.open(url) as store:
+            for run in reversed(store.runs()):
+                if run.kind in _CAPTURED and store.count(run.id):
+                    found = itertools.islice(store.captured(run.id), _LOOKED_AT)
+                    return uses(request.body for request, _ in found)
+    except StoreError:
+        return None
+    return None
 
 
 def _json(rows: tuple[Row, ...]) -> str:

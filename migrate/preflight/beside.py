@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from migrate.preflight.lines import Line, Result
+from migrate.preflight.traffic import Uses
 
 CHECKS = (
     "name",
@@ -43,14 +44,19 @@ class Row:
     """What to change, each beginning with the arm."""
 
 
-def beside(arms: Mapping[str, tuple[Line, ...]]) -> tuple[Row, ...]:
-    """The rows for the lines of each arm. A check that no arm came to has none."""
+def beside(arms: Mapping[str, tuple[Line, ...]], traffic: Uses | None = None) -> tuple[Row, ...]:
+    """The rows for the lines of each arm. A check that no arm came to has none.
+
+    ``traffic``: what captured requests use. What only the baseline can serve of it is a failure, where it would else be a
+    difference; ``None``: nothing is known of the traffic.
+    """
     by_arm = {arm: {line.check: line for line in lines} for arm, lines in arms.items()}
     rows = []
     for check in CHECKS:
         sides = {arm: lines[check] for arm, lines in by_arm.items() if check in lines}
         if sides:
-            rows.append(_row(check, sides, among=len(arms)))
+            row = _row(check, sides, among=len(arms))
+            rows.append(_used(row, traffic) if traffic else row)
     return tuple(rows)
 
 
@@ -64,6 +70,19 @@ def _row(check: str, sides: dict[str, Line], *, among: int) -> Row:
         if line.change and (line.result is not Result.OK or line.value == least)
     )
     return Row(check=check, result=result, sides=sides, changes=tuple(changes))
+
+
+def _used(row: Row, traffic: Uses) -> Row:
+    """The row in the light of what the traffic uses."""
+    line = row.sides.get("candidate")
+    if row.result is not Result.DIFFERS or line is None or line.value in (None, "served"):
+        return row
+    room = line.value if isinstance(line.value, int) else None
+    count = traffic.features.get(row.check, 0) if room is None else traffic.beyond(room)
+    if not count:
+        return row
+    words = f"candidate: {count:,} of {traffic.requests:,} captured requests need it, and are not comparable without"
+    return replace(row, result=Result.FAIL, changes=(*row.changes, words))
 
 
 def _result(check: str, sides: dict[str, Line], among: int) -> Result:

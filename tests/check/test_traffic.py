@@ -1,0 +1,70 @@
+"""What the captured traffic uses decides whether a difference is a failure."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from click.testing import CliRunner
+
+from migrate.cli import cli
+from migrate.preflight.traffic import uses
+from tests.check.checking import Checked, checked
+from tests.check.servers import MODEL, Server, simulated
+
+ASK = {"model": MODEL, "messages": [{"role": "user", "content": "When is high tide?"}]}
+TOOLS = {"tools": [{"type": "function", "function": {"name": "get_tide"}}]}
+
+
+async def with_traffic(
+    folder: Path, server: Server, *asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> Checked:
+    """The check of a candidate after ``asked`` were imported into the store of the configuration."""
+    monkeypatch.chdir(folder)
+    lines = [orjson.dumps({"request": ASK | one, "response": {"choices": []}}) for one in asked]
+    (folder / "log.jsonl").write_bytes(b"\n".join(lines))
+    done = CliRunner().invoke(cli, ["import", "log.jsonl", "--store", "sqlite:///migrate.db"])
+    assert done.exit_code == 0, done.output
+    async with server(folder) as url:
+        return await checked(folder, {"kind": "vllm", "url": url})
+
+
+async def test_a_lack_that_the_traffic_needs_is_a_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = simulated(lacks={"tool-choice"})
+    done = await with_traffic(tmp_path, server, TOOLS, TOOLS, {}, monkeypatch=monkeypatch)
+    assert done.code == 2 and done.rows["tools"]["result"] == "FAIL"
+    assert "2 of 3 captured requests need it" in done.said("tools")
+
+
+async def test_one_that_it_does_not_need_stays_a_difference(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = await with_traffic(tmp_path, simulated(lacks={"tool-choice"}), {}, {}, monkeypatch=monkeypatch)
+    assert done.code == 0 and done.rows["tools"]["result"] == "DIFFERS"
+
+
+async def test_prompts_beyond_a_smaller_context_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long = {"messages": [{"role": "user", "content": "tide " * 4_000}]}
+    done = await with_traffic(tmp_path, simulated(context=4_096), {}, long, monkeypatch=monkeypatch)
+    assert done.rows["context"]["result"] == "FAIL"
+    assert "1 of 2 captured requests" in done.said("context")
+
+
+def test_bodies_of_any_kind_are_looked_at() -> None:
+    bodies = [
+        orjson.dumps(ASK | {"stream": True, "stream_options": {"include_usage": True}}),
+        orjson.dumps(ASK | {"response_format": {"type": "json_object"}, "logprobs": True}),
+        orjson.dumps(ASK | TOOLS | {"tool_choice": "none"}),
+        b"not JSON",
+        b"[1]",
+        orjson.dumps({"stream_options": 1, "response_format": [], "tools": None}),
+    ]
+    found = uses(bodies)
+    assert found.requests == 6
+    assert dict(found.features) == {"stream": 1, "usage": 1, "schema": 1, "logprobs": 1}
