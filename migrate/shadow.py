@@ -23,7 +23,7 @@ from typing import Any
 import orjson
 from aiohttp import web
 
-from migrate import __version__, admin
+from migrate import __version__, admin, leaving
 from migrate.channel import Counted
 from migrate.config import Config
 from migrate.downstream import Server
@@ -165,6 +165,8 @@ async def _serve(
     """Lets clients in until ``stop``, then lets them out."""
     run, gateway = operation.run, operation.gateway
     tell = _silent if run.quiet else say
+    for line in leaving.mirrored(run.config):
+        tell(line)
     runner = web.AppRunner(admin.application(operation), access_log=None)
     await runner.setup()
     server = gateway.server()

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import click
 
+from migrate import leaving
 from migrate.commands.options import SEED, duration, fields, rate, share, span
 from migrate.config import Config, load
 from migrate.errors import ConfigError, StoreError
@@ -16,6 +19,7 @@ from migrate.files import room_for
 from migrate.replaying.alone import alone
 from migrate.replaying.plan import ARMS, Plan
 from migrate.replaying.play import Play, recorded
+from migrate.servers import backends
 from migrate.store import Store
 from replay.exchange import JSON
 
@@ -186,6 +190,9 @@ def replay(
             if resume:
                 _unfinished(store, config)  # it may have ended while we waited for it
             work = recorded(store, config, run, plan)
+            if not quiet:
+                for line in _leaving(store, config, plan):
+                    click.echo(line, err=True)
             play = Play(store, config, run, plan, work, grace=grace, quiet=quiet, resumed=resume, held=held)
             ending = play.run()
     for line in () if quiet else ending.lines:
@@ -193,6 +200,13 @@ def replay(
     if ending.why:
         click.echo(f"{ending.why}. Go on with: migrate replay --resume", err=True)
     return ending.code
+
+
+def _leaving(store: Store, config: Config, plan: Plan) -> Iterator[str]:
+    """What a third party will get."""
+    sent = [backend for arm, backend in backends(config) if arm in plan.arms]
+    captured = islice(store.captured(plan.source), min(leaving.LOOKED_AT, plan.limit or leaving.LOOKED_AT))
+    return leaving.replayed(config, sent, (request.body for request, _ in captured))
 
 
 def _refuse_with_resume(ctx: click.Context) -> None:

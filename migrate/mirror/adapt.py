@@ -17,7 +17,7 @@ from replay.exchange import Headers, Request
 MARKER = (COPY, "1")
 """Tells the candidate's own logs and metrics which requests are copies."""
 
-_FORWARDED = frozenset({"content-type", "accept", "openai-beta"})
+FORWARDED = frozenset({"content-type", "accept", "openai-beta"})
 
 
 def call_for(
@@ -65,6 +65,6 @@ def model_names(baseline: Backend, candidate: Backend) -> dict[str, str]:
 
 def _headers(headers: Headers) -> Headers:
     """What goes along. A log rarely has headers, and a server refuses JSON that does not say that it is."""
-    kept = tuple((name, value) for name, value in headers if name.lower() in _FORWARDED)
+    kept = tuple((name, value) for name, value in headers if name.lower() in FORWARDED)
     typed = any(name.lower() == "content-type" for name, _ in kept)
     return kept if typed else (("Content-Type", "application/json"), *kept)
