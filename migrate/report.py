@@ -65,6 +65,7 @@ def report(
         facts,
         counters=found.counters,
         shown=in_full(store, run, worst),
+        readings=store.readings(run.id),
     )
 
 

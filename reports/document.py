@@ -10,12 +10,15 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from replay.exchange import JSON, Arm
+from replay.prometheus import Reading
 from reports.acknowledgement import Acknowledgement
 from reports.advice import advice
 from reports.advisory import Drift, Label, Slices
+from reports.benchmark import Server
 from reports.causes import Cause
 from reports.columns import Columns
 from reports.curves import Curve, curves
+from reports.figures import server
 from reports.gathered import Gathered
 from reports.judgement import Check, Judgement, RuleResult, Verdict
 from reports.metrics import Distribution, distributions
@@ -72,6 +75,8 @@ DEFINITIONS = {
     "quality": "what can be counted in an answer by itself, candidate against baseline over the same pairs",
     "slice": "the requests that share a route, model, language, prompt length, turn, or way of asking; named where its evidence "
     "holds among all that were tested (e-BH), never part of the verdict",
+    "servers": "what the servers' own metrics said, asked for every 15 s: requests running and waiting, share of the KV cache in "
+    "use, prefix cache hits / queries in tokens, mean time in the queue, requests taken out of the batch for want of KV cache",
     "interval": "each end holds at every look, however often the report is made",
     "margin": "how much worse is still acceptable, set before looking",
     "GO": "all required rules show harm below their margins, and all checks passed",
@@ -199,6 +204,8 @@ class Document:
     worst: tuple[Shown, ...]
     notes: tuple[str, ...]
     policy: JSON
+    servers: dict[str, Server]
+    """By arm, what the server stated of itself during the run; an arm that stated nothing is left out."""
     traffic: dict[str, int]
     """All counters as the gateway and the mirror last wrote them."""
     definitions: dict[str, str] = field(default_factory=lambda: dict(DEFINITIONS))
@@ -212,8 +219,9 @@ def build(
     *,
     counters: Mapping[str, int],
     shown: Sequence[Shown] = (),
+    readings: Mapping[Arm, Sequence[Reading]] = {},
 ) -> Document:
-    """Puts a document together; ``shown`` are the pairs to print in full, in order."""
+    """Puts a document together; ``shown`` are the pairs to print in full, in order, ``readings`` those of the servers."""
     traffic = {
         name: count for name, count in sorted(counters.items()) if name.split(".")[0] not in _NOT_COUNTS
     }
@@ -252,6 +260,7 @@ def build(
         worst=tuple(shown),
         notes=(*run.notes, *_sampled(seen), *_caveats(judgement)),
         policy=run.policy,
+        servers={arm.value: said for arm, read in readings.items() if (said := server(read)) is not None},
         traffic=traffic,
     )
 

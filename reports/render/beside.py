@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from reports.benchmark import Server
 from reports.document import Document
 from reports.render.words import count
 
@@ -22,7 +23,7 @@ _TRAITS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beside:
-    """One of labels, quality and slices."""
+    """One of slices, quality, labels and servers."""
 
     name: str
     remarkable: tuple[str, ...]
@@ -31,8 +32,8 @@ class Beside:
 
 
 def beside(document: Document) -> tuple[Beside, ...]:
-    """Slices, quality and labels, as far as there are any."""
-    return tuple(part for find in (_slices, _quality, _labels) for part in find(document))
+    """Slices, quality, labels and the servers' own view, as far as there are any."""
+    return tuple(part for find in (_slices, _quality, _labels, _servers) for part in find(document))
 
 
 def trait(name: str) -> str:
@@ -81,6 +82,30 @@ def _labels(document: Document) -> Iterator[Beside]:
             remarkable=_first(f"{label.label}: {label.reason}" for label in grave),
             counts=f"labels by which answers differ: {len(document.labels)}, {_some(named)} above the margin{too_noisy}",
         )
+
+
+def _servers(document: Document) -> Iterator[Beside]:
+    if document.servers:
+        yield Beside(
+            name="servers",
+            remarkable=tuple(f"{arm}: {_stated(seen)}" for arm, seen in document.servers.items()),
+            counts="means, and the largest seen, as their own metrics said",
+        )
+
+
+def _stated(seen: Server) -> str:
+    """What a server said; what it did not is left out."""
+    said = (
+        (seen.running_mean, "running {:.1f}"),
+        (seen.running_max, "at most {:.0f}"),
+        (seen.waiting_mean, "waiting {:.1f}"),
+        (seen.waiting_max, "at most {:.0f}"),
+        (seen.kv_cache_max, "KV cache up to {:.0%}"),
+        (seen.prefix_hit_share, "prefix hits {:.0%}"),
+        (seen.queue_mean_s, "queue {:.3f} s"),
+        (seen.preemptions, "preempted {:.0f}"),
+    )
+    return ", ".join(words.format(value) for value, words in said if value is not None)
 
 
 def _first(lines: Iterable[str]) -> tuple[str, ...]:

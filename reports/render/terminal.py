@@ -106,8 +106,11 @@ def rule_lines(rules: Iterable[RuleResult], pen: Pen) -> list[str]:
     rules = tuple(rules)
     shown, aside = [rule for rule in rules if not _aside(rule)], [rule for rule in rules if _aside(rule)]
     lines += [line for rule in shown for line in _rule(rule, pen)]
-    words = [f"{rule.rule} {rule.verdict if rule.applies else 'does not apply'}" for rule in aside]
-    return lines + (pen.lines(f"not required: {', '.join(words)}", "  ", " " * 4) if words else [])
+    optional = [f"{rule.rule} {rule.verdict}" for rule in aside if rule.applies]
+    elsewhere = [rule.rule for rule in aside if not rule.applies]
+    for words, names in (("not required", optional), ("do not apply", elsewhere)):
+        lines += pen.lines(f"{words}: {', '.join(names)}", "  ", " " * 4) if names else []
+    return lines
 
 
 def _aside(rule: RuleResult) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,6 +21,7 @@ from replay.exchange import (
     Timing,
     Usage,
 )
+from replay.prometheus import Reading
 from reports.acknowledgement import Acknowledgement
 from reports.compare import compare, resolve
 from reports.document import Document, RunFacts, build, iso
@@ -150,12 +151,13 @@ def from_items(
     *,
     counters: dict[str, int] | None = None,
     shown: Sequence[Any] = (),
+    readings: Mapping[Arm, Sequence[Reading]] = {},
     **more: Any,
 ) -> Document:
     """The document on items whose exchanges are not at hand."""
     run = facts(policy, **more)
     judgement = judge([one.pair for one in items], policy, now=run.judged_at, final=run.ended_at is not None)
-    return build(judgement, of_items(items), run, counters=counters or {}, shown=shown)
+    return build(judgement, of_items(items), run, counters=counters or {}, shown=shown, readings=readings)
 
 
 def from_pairs(pairs: Sequence[Pair], policy: Policy = REHEARSAL, **more: Any) -> Document:
