@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from migrate.preflight.asking import Asking, Told
@@ -12,7 +13,10 @@ from replay.backends import Facts
 from replay.decoding import parse_object
 from replay.exchange import Choice, ErrorClass
 
+Probe = Callable[[Asking, Facts], Awaitable[Line]]
+
 _WITHIN_S = 4.0
+_COMPILED_WITHIN_S = 6.0
 _NOT_NOW = (
     ErrorClass.RATE_LIMITED,
     ErrorClass.OVERLOADED,
@@ -41,14 +45,23 @@ _NOBODYS = "migrate-check-no-such-model"
 
 
 async def features(asking: Asking, facts: Facts) -> tuple[Line, ...]:
-    """One line for each feature. A backend that lacks one is no failure by itself: the traffic or the other side decides."""
-    probes = (_tools, _schema, _logprobs, _seed, _usage, _unknown_field, _unknown_model)
-    return tuple(await asyncio.gather(*(probe(asking, facts) for probe in probes)))
+    """One line for each feature. A backend that lacks one is no failure by itself: the traffic or the other side decides.
+
+    Tools and schema come last: the first of them may make an engine compile for seconds, in which it answers nobody.
+    """
+    plain = await _together(asking, facts, _logprobs, _seed, _usage, _unknown_field, _unknown_model)
+    return (*await _together(asking, facts, _tools, _schema), *plain)
+
+
+async def _together(asking: Asking, facts: Facts, *probes: Probe) -> list[Line]:
+    return await asyncio.gather(*(probe(asking, facts) for probe in probes))
 
 
 async def _tools(asking: Asking, facts: Facts) -> Line:
     ask = "When is the tide high in Hull? Use the tool."
-    told = await asking.chat(within=_WITHIN_S, tokens=64, content=ask, tools=[_TOOL], tool_choice="auto")
+    told = await asking.chat(
+        within=_COMPILED_WITHIN_S, tokens=64, content=ask, tools=[_TOOL], tool_choice="auto"
+    )
     if (lacking := _lacking("tools", told, facts)) is not None:
         return lacking
     first = _first(told)
@@ -68,7 +81,10 @@ async def _tools(asking: Asking, facts: Facts) -> Line:
 async def _schema(asking: Asking, facts: Facts) -> Line:
     form = {"type": "json_schema", "json_schema": {"name": "tide", "strict": True, "schema": _SCHEMA}}
     told = await asking.chat(
-        within=_WITHIN_S, tokens=64, content="Is the tide high or low? Say it as JSON.", response_format=form
+        within=_COMPILED_WITHIN_S,
+        tokens=64,
+        content="Is the tide high or low? Say it as JSON.",
+        response_format=form,
     )
     if (lacking := _lacking("schema", told, facts)) is not None:
         return lacking

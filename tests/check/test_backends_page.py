@@ -1,0 +1,77 @@
+"""docs/backends.md is true of the dialects; tests/vllm/test_check.py says so of a real vLLM."""
+
+from __future__ import annotations
+
+import re
+from typing import cast
+
+import aiohttp
+import pytest
+
+from migrate.config import Backend, parse
+from migrate.preflight import preflight
+from migrate.presets import presets
+from replay.backends import BACKENDS
+from replay.decoding import parse_object
+from replay.failures import envelope_of
+from replay.simulator.server import serving
+from replay.simulator.settings import DialectName, Settings
+from tests.check.page import COLUMNS, PAGE, cells, shown
+
+DIALECTS = {"vllm": "vllm", "tensorrt-llm": "tensorrt-llm", "relay": "openai"}
+ROUTES = ("health", "ready", "version", "metrics", "drained")
+
+
+def settings(kind: str, **more: object) -> Settings:
+    return Settings(dialect=cast("DialectName", DIALECTS[kind]), models=("harbor-7b",), **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kind", COLUMNS)
+async def test_every_cell_of_a_dialect_is_so(kind: str) -> None:
+    async with serving(settings(kind)) as url:
+        backend = Backend.model_validate({"kind": kind, "url": url})
+        lines = {line.check: line for line in await preflight(backend, model="harbor-7b")}
+    told = {name: value for name, value in cells(kind, "dialect").items() if name in lines}
+    assert told and {name: shown(lines[name]) for name in told} == told
+
+
+@pytest.mark.parametrize("kind", COLUMNS)
+async def test_the_routes_are_those_of_the_facts_and_are_there(kind: str) -> None:
+    facts = BACKENDS[kind]
+    told = cells(kind, "real") | cells(kind, "dialect")
+    async with serving(settings(kind)) as url, aiohttp.ClientSession() as http:
+        for name in ROUTES:
+            known = getattr(facts, name) or ()
+            routes = (known,) if isinstance(known, str) else known
+            written = told[f"{name} route"]
+            assert (f"`{routes[0]}`" if routes else "none") == written
+            for route in routes[:1]:
+                async with http.get(url + route) as answer:
+                    assert answer.status == 200, route
+
+
+@pytest.mark.parametrize("kind", COLUMNS)
+async def test_the_shapes_of_errors_are_those_of_the_facts(kind: str) -> None:
+    told = cells(kind, "real") | cells(kind, "dialect")
+    async with serving(settings(kind, api_key="k-1")) as url, aiohttp.ClientSession() as http:
+        for name, key in (("bad request", "k-1"), ("wrong key", "k-2")):
+            headers = {"Authorization": f"Bearer {key}"}
+            body = {"model": "harbor-7b", "messages": []}
+            async with http.post(f"{url}/v1/chat/completions", json=body, headers=headers) as answer:
+                envelope = parse_object(await answer.read())
+            if name in told:
+                assert envelope_of(envelope, b"") == told[name]
+                assert told[name] in BACKENDS[kind].envelopes
+
+
+def test_every_preset_is_named_and_the_example_is_one() -> None:
+    section = PAGE.partition("## Presets")[2].partition("## ")[0]
+    assert all(f"`{name}`" in section for name in presets())
+    (example,) = re.findall(r"```yaml\n(.*?)```", section, flags=re.DOTALL)
+    config = parse("baseline: {kind: vllm, url: 'http://10.0.0.5:8000'}\n" + example)
+    assert config.candidate is not None and config.candidate.preset == "openrouter"
+
+
+def test_what_was_never_run_is_not_called_real() -> None:
+    assert cells("tensorrt-llm", "real") == {} and cells("relay", "real") == {}
+    assert "TensorRT-LLM was never run" in PAGE
