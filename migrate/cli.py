@@ -18,6 +18,7 @@ from migrate.errors import MigrateError
 COMMANDS = {
     "init": "write a commented configuration",
     "check": "both backends, before a run depends on them",
+    "launch": "start a server, and wait until it answers",
     "plan": "how long a verdict will take, before anything runs",
     "shadow": "mirror a share of production to the candidate, and record",
     "capture": "record production without a candidate",

@@ -27,6 +27,7 @@ from pydantic import (
 )
 
 from migrate.errors import ConfigError
+from migrate.launching.section import Launch
 from migrate.presets import presets
 from migrate.prices import listed
 from replay.units import parse_count, parse_size
@@ -184,6 +185,8 @@ class Backend(Section):
     timeouts: Timeouts = Timeouts()
     limits: Limits = Limits()
     price: Price | None = None
+    launch: Launch | None = None
+    """How ``migrate launch`` starts it; ``None``: somebody else does."""
 
     @model_validator(mode="before")
     @classmethod
@@ -194,6 +197,12 @@ class Backend(Section):
     def _priced(self) -> Backend:
         if self.limits.usd_per_day is not None and (self.price is None or self.price.tokens is None):
             raise ValueError("limits.usd_per_day needs a price, such as price: {input: 0.15, output: 0.60}")
+        return self
+
+    @model_validator(mode="after")
+    def _launched(self) -> Backend:
+        if self.launch is not None and self.kind == "relay":
+            raise ValueError("launch: is for kind: vllm or tensorrt-llm; a relay is somebody else's")
         return self
 
     @property

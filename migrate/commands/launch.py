@@ -1,0 +1,212 @@
+"""``migrate launch``: a server of the configuration, started here and stopped again."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import time
+from dataclasses import asdict
+from pathlib import Path
+from threading import Event
+from typing import Literal
+from urllib.parse import urlsplit
+
+import click
+import orjson
+import yaml
+
+from migrate.commands.output import printed
+from migrate.config import Backend, Config, load
+from migrate.errors import ConfigError
+from migrate.launching import command
+from migrate.launching.command import Command
+from migrate.launching.flags import Flags, known
+from migrate.launching.server import Server, free
+from migrate.launching.told import Told, told
+from replay.backends import BACKENDS
+
+SCHEMA = {"name": "llm-migrate.launch", "version": 1}
+_ASKING_S = 120.0
+Place = Literal["local", "docker", "kubernetes"]
+
+
+@click.command(
+    epilog="\b\nExamples:\n  migrate launch vllm --dry-run\n  migrate launch vllm\n  migrate launch tensorrt-llm --docker\n"
+    "  migrate launch vllm --kubernetes | kubectl apply -f -\n\b\nExit codes: 0 stopped by SIGTERM, 1 the server ended or did\n"
+    "not come up, 2 wrong use or configuration (nothing was started), 130 interrupted."
+)
+@click.argument("kind", type=click.Choice(list(command.EXECUTABLES)))
+@click.option(
+    "--config",
+    "path",
+    type=click.Path(path_type=Path),
+    default="migrate.yaml",
+    envvar="MIGRATE_CONFIG",
+    show_default=True,
+)
+@click.option(
+    "--arm",
+    type=click.Choice(["baseline", "candidate"]),
+    help="Which backend. [default: the one of this kind with a launch: section, the candidate before the baseline]",
+)
+@click.option("--docker", "place", flag_value="docker", help="A container instead of a process.")
+@click.option("--kubernetes", "place", flag_value="kubernetes", help="Print a manifest; nothing is started.")
+@click.option("--dry-run", is_flag=True, help="Print the command, for a shell; nothing is started.")
+@click.option(
+    "--log",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The server's output, written anew. [default: launch-ARM.log]",
+)
+def launch(
+    kind: str, path: Path, arm: str | None, place: Place | None, dry_run: bool, log: Path | None
+) -> int:
+    """Start a server from its launch: section, wait until it answers, and stop it with Ctrl-C or SIGTERM.
+
+    The server runs in its own environment (launch.executable) or image. When it dies early, the usual causes are told from its
+    log. No process of it stays behind, also when this one is killed. Beside the log, a .json file keeps what was started and what
+    the server says of itself.
+    """
+    config = load(path)
+    arm, backend = _chosen(config, kind, arm)
+    started = _command(backend, arm, place or "local")
+    if isinstance(started, str):
+        printed(started)
+        return 0
+    if dry_run:
+        printed(started.line + "\n")
+        return 0
+    return _run(
+        backend, arm, started, _environment(config, backend, started), log or Path(f"launch-{arm}.log")
+    )
+
+
+def _chosen(config: Config, kind: str, arm: str | None) -> tuple[str, Backend]:
+    both = {"candidate": config.candidate, "baseline": config.baseline}
+    fit = {name: one for name, one in both.items() if one and one.kind == kind and arm in (None, name)}
+    if not fit:
+        raise ConfigError(f"the configuration has no {arm or 'backend'} of kind {kind}")
+    return max(fit.items(), key=lambda one: one[1].launch is not None)  # of equals the first
+
+
+def _command(backend: Backend, arm: str, place: Place) -> Command | str:
+    """The command; of Kubernetes the manifest."""
+    if place == "local":
+        return command.local(backend, arm, _flags(backend, arm))
+    if place == "docker":
+        return command.docker(backend, arm, known(backend.kind))
+    documents = command.manifest(backend, arm, known(backend.kind))
+    return yaml.dump_all(documents, Dumper=_Plain, sort_keys=False, allow_unicode=True)
+
+
+class _Plain(yaml.SafeDumper):
+    """Without anchors, which people do not read well."""
+
+    def ignore_aliases(self, data: object) -> bool:
+        return True
+
+
+def _flags(backend: Backend, arm: str) -> Flags:
+    """The options we know; where one is not among them, those that the executable says it has."""
+    section, flags = command.launched(backend, arm), known(backend.kind)
+    program = shutil.which(section.executable or command.EXECUTABLES[backend.kind])
+    if program is None or not flags.unknown(section.args):
+        return flags
+    words = ["serve", "--help=all"] if backend.kind == "vllm" else ["serve", "--help"]
+    try:
+        asked = subprocess.run(
+            [program, *words],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_ASKING_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return flags
+    return flags.asked(asked.stdout, program)
+
+
+def _environment(config: Config, backend: Backend, started: Command) -> dict[str, str]:
+    """Ours, without keys that are for other servers, and what the section sets. Raises ConfigError for a secret that is empty."""
+    section = backend.launch
+    for name in section.secrets if section else ():
+        if not os.environ.get(name):
+            raise ConfigError(f"environment variable {name} is empty; export what launch.secrets: names")
+    arms = [one for one in (config.baseline, config.candidate, config.judge) if one]
+    keys = {one.api_key_env for one in arms}
+    kept = {name: value for name, value in os.environ.items() if name not in keys}
+    key = backend.api_key()
+    return kept | dict(started.env) | {name: key for name in started.keys if key}
+
+
+def _run(backend: Backend, arm: str, started: Command, environment: dict[str, str], log: Path) -> int:
+    section, parts = command.launched(backend, arm), urlsplit(backend.url)
+    if shutil.which(started.words[0], path=environment.get("PATH")) is None:
+        raise ConfigError(
+            f"{started.words[0]} is not there; launch.executable: names the one of the server's own environment, "
+            "or use --docker with launch.image:"
+        )
+    free(parts.hostname or "", parts.port or 80)
+    stop, numbers = _stopped_by_signals()
+    facts = BACKENDS[backend.kind]
+    begun = time.monotonic()
+    with Server(started, environment, log) as server:
+        _say(f"started: {started.line}")
+        _say(f"its log: {log}")
+        ready = server.wait_ready(
+            backend.url, facts.ready or facts.health or "/", within=section.ready_within, stop=stop, say=_say
+        )
+        if ready:
+            said = told(backend.url, backend.api_key())
+            _keep(log.with_suffix(".json"), backend, arm, started, said)
+            _say(
+                f"ready after {time.monotonic() - begun:.0f} s: {backend.url} {_shown(said)}; Ctrl-C stops it"
+            )
+            server.serve(stop)
+        _say("stopping")
+    return 130 if numbers == [signal.SIGINT] else 0
+
+
+def _stopped_by_signals() -> tuple[Event, list[int]]:
+    """Set by Ctrl-C, SIGTERM and a closed terminal; and the first of them."""
+    stop, numbers = Event(), list[int]()
+
+    def heard(number: int, frame: object) -> None:
+        if not numbers:
+            numbers.append(number)
+        stop.set()
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, heard)
+    return stop, numbers
+
+
+def _keep(file: Path, backend: Backend, arm: str, started: Command, said: Told) -> None:
+    """What was started and what it says of itself, for whoever reads the run later."""
+    section = command.launched(backend, arm)
+    data = {
+        "schema": SCHEMA,
+        "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "arm": arm,
+        "kind": backend.kind,
+        "url": backend.url,
+        "command": started.line,
+        "model": section.model,
+        "args": section.args,
+        "server": asdict(said),
+    }
+    file.write_bytes(orjson.dumps(data, option=orjson.OPT_INDENT_2) + b"\n")
+
+
+def _shown(said: Told) -> str:
+    words = ("version", said.version), ("serving", said.models and ", ".join(said.models)), ("on", said.gpu)
+    return " ".join(f"{name} {value}" for name, value in words if value) or "answers"
+
+
+def _say(line: str) -> None:
+    """On standard error. A terminal that is gone is no reason to end."""
+    with contextlib.suppress(OSError):
+        click.echo(line, err=True)

@@ -1,0 +1,1 @@
+"""Servers that we start: the command from the configuration, the process, its early death, its end."""

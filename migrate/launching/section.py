@@ -1,0 +1,74 @@
+"""What a configuration may say of a server that ``migrate launch`` starts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field, field_validator, model_validator
+
+from migrate.sensitive import hide_keys
+from reports.policy import Duration, Section
+
+Value = bool | int | float | str | list[bool | int | float | str] | dict[str, Any]
+"""Of one option: ``true`` for a switch, a list for several values, a mapping for JSON."""
+
+_OURS = {
+    "host": "url: says where it listens",
+    "port": "url: says where it listens",
+    "model": "launch.model: names it",
+    "api_key": "api_key_env: names the environment variable that holds it",
+    "hf_token": "write secrets: [HF_TOKEN] and export it",
+}
+
+
+class Launch(Section):
+    """How a backend is started here. Where it listens is its ``url``, how it is called its ``model``."""
+
+    model: str = Field(min_length=1)
+    """A Hugging Face id, or the directory of a checkpoint."""
+    executable: str | None = Field(default=None, min_length=1)
+    """``vllm`` or ``trtllm-serve`` of the server's own environment; ``None``: the one on PATH."""
+    image: str | None = Field(default=None, min_length=1)
+    """For ``--docker`` and ``--kubernetes``."""
+    args: dict[str, Value] = Field(default_factory=dict)
+    """Options by name, without the dashes. A name that the server does not know is refused."""
+    unchecked: tuple[str, ...] = ()
+    """Words that go to the server as they are, for a version that knows more than ours does."""
+    env: dict[str, str] = Field(default_factory=dict)
+    secrets: tuple[str, ...] = ()
+    """Environment variables with secrets, such as HF_TOKEN: by name, so that no command or manifest holds one."""
+    gpus: int | None = Field(default=None, ge=0, le=1024)
+    """For a container; ``None``: as many as the parallel sizes say."""
+    ready_within: Duration = 1800.0
+
+    @field_validator("args")
+    @classmethod
+    def _named_elsewhere(cls, args: dict[str, Value]) -> dict[str, Value]:
+        for name in args:
+            if name.startswith("-"):
+                raise ValueError(f"{name!r} is written without the dashes: {name.lstrip('-')}")
+            if instead := _OURS.get(name.replace("-", "_")):
+                raise ValueError(f"{name} is not given here: {instead}")
+        return args
+
+    @field_validator("env", mode="before")
+    @classmethod
+    def _texts(cls, env: Any) -> Any:
+        """``1`` is as good as ``"1"``."""
+        plain = (int, float)
+        return (
+            {k: str(v) if isinstance(v, plain) and not isinstance(v, bool) else v for k, v in env.items()}
+            if isinstance(env, dict)
+            else env
+        )
+
+    @model_validator(mode="after")
+    def _no_secrets(self) -> Launch:
+        named = [*self.args.items(), *self.env.items(), *(("unchecked", word) for word in self.unchecked)]
+        for name, value in named:
+            text = f"{name}={value}"
+            if hide_keys(text, lambda *_: "") != text:
+                raise ValueError(
+                    f"{name} looks like a secret: export it, and name the variable under secrets: or api_key_env:"
+                )
+        return self
