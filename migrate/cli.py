@@ -28,6 +28,7 @@ COMMANDS = {
     "bench": "one server under several loads, in figures to compare servers by",
     "report": "the verdict, and what it rests on",
     "acknowledge": "take note of a ROLLBACK, so that it may be tried again",
+    "cost": "what both backends cost, and from which traffic on one is the cheaper",
     "runs": "list recorded runs",
     "diff": "two saved responses, side by side",
     "compare": "many pairs of answers from anywhere, without a run",

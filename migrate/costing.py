@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -17,17 +17,16 @@ from migrate.store import Run, Store
 from replay.exchange import Arm, Observation
 from reports.benchmark import SCHEMA as BENCH
 from reports.costing import DAY_S
-from reports.judgement import Measured, Pair
-from reports.outlook import Outlook, Side, Terms, outlook
+from reports.doubts import Side, Terms
+from reports.gathered import Gathered
+from reports.judgement import Measured
+from reports.outlook import Outlook, outlook
 from reports.pairing import measure
-from reports.spending import Throughput, measured_throughput, spent
+from reports.spending import Throughput, Used, measured_throughput, spent, used, used_of
 
 _SAMPLED = ("shadow", "capture")
 """Kinds of runs that recorded a share of the requests, and others all."""
 ARMS = (Arm.BASELINE, Arm.CANDIDATE)
-
-Answers = Sequence[tuple[str | None, Measured | None]]
-"""Of one arm, each with its conversation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,24 +69,20 @@ def of_run(store: Store, run: Run, asked: Asked, *, now: float) -> Outlook:
         answers[Arm.CANDIDATE].append((session, _numbers(exchange.candidate)))
         answers[Arm.BASELINE_REPEAT].append((session, _numbers(exchange.repeat)))
     traffic = traffic_of(run, store.counters(run.id), len(answers[Arm.BASELINE]), last - first)
-    return _outlook(run, answers, traffic, last - first, asked, benches, now=now)
+    uses = {arm: used(some) for arm, some in answers.items()}
+    return _outlook(run, uses, traffic, last - first, asked, benches, now=now)
 
 
-def of_pairs(
-    run: Run, pairs: Sequence[Pair], counters: Mapping[str, int], *, now: float, asked: Asked | None = None
-) -> Outlook | None:
-    """The same for a report; ``None`` when no price is known."""
-    asked = asked or Asked()
+def of_report(run: Run, seen: Gathered, counters: Mapping[str, int], *, now: float) -> Outlook | None:
+    """The same for a report, of the pairs that it judged; ``None`` when no price is known."""
+    asked, at = Asked(), seen.columns.at
     if not any(_price(run, arm, asked) for arm in ARMS):
         return None
-    answers: dict[Arm, list[tuple[str | None, Measured | None]]] = {
-        Arm.BASELINE: [(pair.session, pair.baseline) for pair in pairs],
-        Arm.CANDIDATE: [(pair.session, pair.candidate) for pair in pairs],
-        Arm.BASELINE_REPEAT: [(pair.session, pair.repeat) for pair in pairs],
-    }
-    span = max((pair.at for pair in pairs), default=0.0) - min((pair.at for pair in pairs), default=0.0)
-    traffic = traffic_of(run, counters, len(pairs), span)
-    return _outlook(run, answers, traffic, span, asked, {}, now=now)
+    arms = {Arm.BASELINE: seen.columns.baseline, Arm.CANDIDATE: seen.columns.candidate}
+    arms[Arm.BASELINE_REPEAT] = seen.columns.repeat
+    uses = {arm: used_of(one, seen.prompt_tokens[arm], seen.columns.session) for arm, one in arms.items()}
+    span = float(at[-1] - at[0]) if at.size else 0.0
+    return _outlook(run, uses, traffic_of(run, counters, at.size, span), span, asked, {}, now=now)
 
 
 def _numbers(observation: Observation | None) -> Measured | None:
@@ -108,7 +103,7 @@ def traffic_of(run: Run, counters: Mapping[str, int], requests: int, span_s: flo
 
 def _outlook(
     run: Run,
-    answers: Mapping[Arm, Answers],
+    uses: Mapping[Arm, Used],
     recorded: float | None,
     span_s: float,
     asked: Asked,
@@ -128,20 +123,20 @@ def _outlook(
         overlap_days=asked.overlap_days,
         stale_days=asked.stale_days,
     )
-    sides = tuple(_side(run, arm, answers, asked, benches.get(arm)) for arm in arms)
+    sides = tuple(_side(run, arm, uses, asked, benches.get(arm)) for arm in arms)
     return outlook(sides, terms, now=now)
 
 
-def _side(run: Run, arm: Arm, answers: Mapping[Arm, Answers], asked: Asked, bench: Throughput | None) -> Side:
+def _side(run: Run, arm: Arm, uses: Mapping[Arm, Used], asked: Asked, bench: Throughput | None) -> Side:
     price = _price(run, arm, asked)
     tokens = price.tokens if price else None
     backend = run.config.get(arm.value) or {}
-    repeats = spent(answers[Arm.BASELINE_REPEAT], tokens) if arm is Arm.BASELINE else None
+    repeats = spent(uses[Arm.BASELINE_REPEAT], tokens) if arm is Arm.BASELINE else None
     return Side(
         arm=arm.value,
         name=f"{backend.get('kind')} at {backend.get('url')}",
         quote=price.quote if price else None,
-        spent=spent(answers[arm], tokens),
+        spent=spent(uses[arm], tokens),
         repeats=repeats,
         throughput=bench,
         usd_per_month=asked.engineering.get(arm, 0.0),

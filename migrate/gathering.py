@@ -10,6 +10,7 @@ import hashlib
 import json
 import logging
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
 from functools import cache
 from itertools import islice
 from pathlib import Path
@@ -123,7 +124,7 @@ def _question(run: Run, policy: Policy, embed: Embed | None) -> str | None:
     asked = {
         "rules": _rules(),
         "ended_at": run.ended_at,
-        "prices": sorted((arm.value, price) for arm, price in _prices(run).items()),
+        "prices": sorted((arm.value, asdict(price)) for arm, price in _prices(run).items()),
         "compare": [one.model_dump(mode="json", by_alias=True) for one in policy.compare],
         "similarity": policy.disagreement.similarity,
         "model": embed.key,

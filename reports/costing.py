@@ -9,6 +9,9 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from datetime import UTC, date, datetime
+from typing import TypeVar
+
+from reports.stats import Floats
 
 MONTH_DAYS = 365 / 12
 """A month is a twelfth of a year: 730 hours."""
@@ -17,6 +20,7 @@ MOST_REQUESTS = 1e10
 """A day; break-even is looked for below it."""
 _MOST_STEPS = 2_000
 _MILLION = 1e6
+Tokens = TypeVar("Tokens", float, Floats)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +67,12 @@ def request_usd(
     """
     if prompt is None or output is None:
         return None
-    cached = prompt * (cached_share or 0.0)
+    return tokens_usd(price, prompt, output, cached_share or 0.0)
+
+
+def tokens_usd(price: TokenPrice, prompt: Tokens, output: Tokens, cached_share: Tokens) -> Tokens:
+    """What known tokens cost, of one answer or of many in arrays."""
+    cached = prompt * cached_share
     of_cached = price.input if price.cached_input is None else price.cached_input
     return ((prompt - cached) * price.input + cached * of_cached + output * price.output) / _MILLION
 
@@ -149,6 +158,14 @@ def cheaper(
             found.append(piece)
         start = end
     return tuple(Stretch(above=low, to=None if high >= ends[-1] else high) for low, high in found)
+
+
+def break_even(baseline: Tariff, candidate: Tariff) -> float | None:
+    """The first traffic above 0, in requests a day, at which the cheaper one changes; ``None``: it never does."""
+    stretches = cheaper(baseline, candidate)
+    if not stretches:
+        return None
+    return stretches[0].above or stretches[0].to
 
 
 def _steps(tariffs: Iterable[Tariff], most: float, steps: int) -> list[float]:

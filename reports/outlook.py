@@ -8,12 +8,10 @@ from dataclasses import dataclass, field, replace
 from reports.costing import (
     MONTH_DAYS,
     GpuPrice,
-    Quote,
     Stretch,
     Tariff,
     Three,
-    TokenPrice,
-    age_days,
+    break_even,
     cheaper,
     ownership,
     payback_months,
@@ -22,13 +20,12 @@ from reports.costing import (
     rollback,
     saving,
 )
-from reports.facts import duration
-from reports.spending import FEW, Spent, Throughput
+from reports.doubts import Side, Terms, doubts, throughput
+from reports.spending import Throughput
 
 SCHEMA = {"name": "llm-migrate.cost", "version": 1}
 HORIZONS = (12, 36)
 """Months of ownership."""
-_SHORT_S = 86_400.0
 
 DEFINITIONS = {
     "low, high": "for tokens the ends of the 95 % interval of the mean cost of a request (requests of one conversation speak "
@@ -36,7 +33,8 @@ DEFINITIONS = {
     "traffic are taken as exact. What compares the two takes the worse end of one with the better end of the other",
     "request": "(prompt - cached) x input + cached x cached_input + output x output price, mean over the answers that stated "
     "their tokens; for GPUs a day's cost / the day's requests",
-    "request at full load": "for GPUs: a replica's GPUs for a day / what it carries in a day within the limits of goodput",
+    "at full load": "a request's cost; for GPUs a replica's GPUs for a day / what it carries in a day within the limits of "
+    "goodput",
     "this run": "all answers that stated their tokens; for GPUs one replica for as long as the run took",
     "day": "fixed cost + requests x cost of a request + replicas x GPUs x 24 h, with as many replicas as the peak takes, at "
     "least one",
@@ -46,45 +44,11 @@ DEFINITIONS = {
     "saving": "the baseline's month - the candidate's",
     "return": "(saving x months - migration) / migration",
     "payback": "migration / saving",
-    "break-even": "the traffic from which on the candidate's day is the cheaper one; the migration is not in it",
+    "break-even": "requests a day at which the day of the one becomes the cheaper one instead of the other's, for the first "
+    "time; more replicas may turn it again. The migration is not in it",
     "rollback": "the migration, and for each day of overlap the candidate's day less what the baseline takes for each request: "
     "its fixed cost and its GPUs are paid twice",
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Side:
-    """What is known of one backend."""
-
-    arm: str
-    """``baseline`` or ``candidate``."""
-    name: str
-    quote: Quote | None
-    spent: Spent
-    repeats: Spent | None = None
-    """The second answers of the baseline, which only validation asked for."""
-    throughput: Throughput | None = None
-    """As measured; goes before what the price states."""
-    usd_per_month: float = 0.0
-    """Of the engineers who run it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
-    """What was given, or taken from the run."""
-
-    traffic_per_day: float | None
-    traffic_recorded: bool
-    """It is that of the run, and nobody gave one."""
-    run_s: float
-    """How long the run took."""
-    recorded_s: float
-    """From its first request to its last."""
-    peak: float = 1.0
-    """The busiest moment's traffic over the day's mean."""
-    migration: float = 0.0
-    overlap_days: float = 0.0
-    stale_days: float = 90.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,15 +121,8 @@ def outlook(sides: tuple[Side, ...], terms: Terms, *, now: float) -> Outlook:
         cheaper=cheaper(base.expected, candidate.expected) if base.expected and candidate.expected else (),
         comparable=comparable,
         tariffs=known,
-        notes=tuple(_notes(sides, terms, now)),
+        notes=tuple(doubts(sides, terms, now)),
     )
-
-
-def throughput(side: Side) -> Throughput | None:
-    """As measured, else as the price states it, else ``None``."""
-    if side.throughput is not None or side.quote is None or side.quote.throughput is None:
-        return side.throughput
-    return Throughput(per_s=side.quote.throughput, low=None, high=None, source="price.throughput")
 
 
 def _tariffs(side: Side, peak: float) -> Tariffs:
@@ -206,7 +163,7 @@ def _rows(sides: tuple[Side, ...], base: Tariffs, candidate: Tariffs, terms: Ter
     n = terms.traffic_per_day
     runs = [_of_run(side, terms.run_s) for side in sides]
     yield Row(name="this run", unit="usd", baseline=runs[0], candidate=(*runs, Three())[1])
-    yield row("request at full load", Tariff.at_full_load)
+    yield row("at full load", Tariff.at_full_load)
     if n is None:
         return
     yield row("request", lambda one: replace(one, usd_per_month=0.0).per_day(n) / n if n else None)
@@ -233,6 +190,7 @@ def _joint(base: Tariffs, candidate: Tariffs, terms: Terms) -> Iterator[Joint]:
         return
     saved = _across(base, candidate, lambda old, new: saving(old, new, n))
     yield Joint(name="saving", unit="usd", value=saved)
+    yield Joint(name="break-even", unit="requests", value=_even(base, candidate))
     for months in HORIZONS:
         value = _each(saved, lambda one, m=months: return_on_investment(one, m, terms.migration))  # type: ignore[misc]
         if value.known:
@@ -248,13 +206,22 @@ def _joint(base: Tariffs, candidate: Tariffs, terms: Terms) -> Iterator[Joint]:
     yield Joint(name="rollback", unit="usd", value=lost)
 
 
+def _even(base: Tariffs, candidate: Tariffs) -> Three:
+    """The first traffic at which the cheaper one changes. Which end of the costs makes it low depends on who has the GPUs."""
+    found = _across(candidate, base, lambda new, old: break_even(old, new))
+    ends = sorted(one for one in (found.low, found.high) if one is not None)
+    if found.expected is None or len(ends) < 2:
+        return Three(expected=found.expected)
+    return Three(low=ends[0], expected=found.expected, high=ends[1])
+
+
 def _each(value: Three, figure: Callable[[float], float | None]) -> Three:
     ends = (None if one is None else figure(one) for one in (value.low, value.expected, value.high))
     low, expected, high = ends
     return Three(low=low, expected=expected, high=high)
 
 
-def _across(rising: Tariffs, falling: Tariffs, figure: Callable[[Tariff, Tariff], float]) -> Three:
+def _across(rising: Tariffs, falling: Tariffs, figure: Callable[[Tariff, Tariff], float | None]) -> Three:
     """A figure that grows with the cost of the first and shrinks with the cost of the second."""
     pairs = (
         (rising.low, falling.high),
@@ -263,66 +230,3 @@ def _across(rising: Tariffs, falling: Tariffs, figure: Callable[[Tariff, Tariff]
     )
     low, expected, high = (figure(one, other) if one and other else None for one, other in pairs)
     return Three(low=low, expected=expected, high=high)
-
-
-def _notes(sides: tuple[Side, ...], terms: Terms, now: float) -> Iterator[str]:
-    """Every reason to doubt a figure, with what would remove it."""
-    if len(sides) == 1:
-        yield "the run has no candidate: nothing is compared"
-    if terms.traffic_per_day is None:
-        yield "nothing says how much traffic there is: give --traffic 50k/day for a day, a month and what follows"
-    elif terms.traffic_recorded and terms.recorded_s < _SHORT_S:
-        yield f"a day's traffic is reckoned from {duration(terms.recorded_s)} of the run; give --traffic 50k/day if you know it"
-    for side in sides:
-        yield from (f"{side.arm}: {text}" for text in (*_of_price(side, terms, now), *_of_tokens(side)))
-    if any(isinstance(side.quote.price, GpuPrice) for side in sides if side.quote) and terms.peak == 1:
-        yield "traffic is taken to be even all day: --peak 3 for a busiest moment of three times the mean takes more GPUs"
-
-
-def _of_price(side: Side, terms: Terms, now: float) -> Iterator[str]:
-    quote = side.quote
-    if quote is None:
-        yield (
-            "no price is known; add price: {input: 0.15, output: 0.60} or price: {gpu_per_hour: 2.50, gpus: 4} to it in the "
-            "configuration, and name that with --config"
-        )
-        return
-    age = age_days(quote, now)
-    if age is None:
-        yield "its price has no date, so nobody knows how old it is; add date: and source: to price:"
-    elif age < 0:
-        yield f"its price is dated {quote.date}, which is still to come; correct date: of price:"
-    elif age > terms.stale_days:
-        where = f" at {quote.source}" if quote.source else ""
-        yield f"its price is stale: read on {quote.date}, {age:.0f} days ago; look it up again{where}"
-    if isinstance(quote.price, GpuPrice) and throughput(side) is None:
-        yield (
-            "nobody measured what its GPUs carry: one replica is taken to carry all; measure it with migrate bench --goodput and "
-            f"give --{side.arm}-bench FILE"
-        )
-
-
-def _of_tokens(side: Side) -> Iterator[str]:
-    """Doubts about counts; those of GPUs are for orientation only."""
-    seen, price = side.spent, side.quote.price if side.quote else None
-    if not isinstance(price, TokenPrice):
-        return
-    if not seen.answered:
-        yield "it answered nothing in this run, so that no request has a cost"
-        return
-    if seen.counted < seen.answered:
-        yield (
-            f"{seen.answered - seen.counted:,} of {seen.answered:,} answers state no token counts and are in no figure; ask for "
-            "them with stream_options: {include_usage: true}"
-        )
-    if price.cached_input is not None and seen.cached_stated < seen.counted:
-        yield (
-            f"{seen.counted - seen.cached_stated:,} of {seen.counted:,} answers do not state what came from the cache: their "
-            "whole prompt is priced as input"
-        )
-    if seen.failed:
-        yield f"{seen.failed:,} requests failed; what they cost is not known and not reckoned"
-    if seen.retried:
-        yield f"{seen.retried:,} answers took several attempts; only the last one is reckoned"
-    if seen.usd_per_request and seen.usd_per_request.conversations < FEW:
-        yield f"only {seen.usd_per_request.conversations} conversations: the interval is rough"

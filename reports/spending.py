@@ -7,11 +7,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import chdtri, stdtrit
 
-from reports.costing import TokenPrice, request_usd
+from replay.exchange import Outcome
+from reports.columns import Answers
+from reports.costing import TokenPrice, tokens_usd
 from reports.judgement import Measured
-from reports.stats import Floats
+from reports.stats import Flags, Floats
 
 CONFIDENCE = 0.95
 FEW = 30
@@ -51,58 +54,84 @@ class Spent:
     usd_per_request: Mean | None
 
 
-def spent(answers: Iterable[tuple[str | None, Measured | None]], price: TokenPrice | None) -> Spent:
-    """What one arm's answers used and, where tokens have a ``price``, cost. An answer comes with its conversation.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Used:
+    """What one arm's requests used, a value for each in every array; NaN where the server did not say."""
 
-    An arm that was not asked is no answer and no failure.
-    """
-    seen = [(session, one) for session, one in answers if one is not None and not one.outcome.missing]
-    answered = [(session, one) for session, one in seen if not one.outcome.failed]
-    counted = [
-        (session, one, one.prompt_tokens, one.output_tokens)
-        for session, one in answered
-        if one.prompt_tokens is not None and one.output_tokens is not None
-    ]
-    cached = [
-        prompt * one.cached if one.cached is not None else None for _, one, prompt, _ in counted if prompt
-    ]
-    stated = [one for one in cached if one is not None]
-    usd = _costs(price, counted)
-    return Spent(
-        answered=len(answered),
-        counted=len(counted),
-        failed=len(seen) - len(answered),
-        retried=sum(one.attempts > 1 for _, one in answered),
-        prompt_tokens=_mean([prompt for *_, prompt, _ in counted]),
-        cached_tokens=sum(stated) / len(counted) if stated else None,
-        cached_stated=len(stated),
-        output_tokens=_mean([output for *_, output in counted]),
-        usd=float(usd.sum()) if usd.size else None,
-        usd_per_request=mean(usd, [session for session, *_ in counted]) if usd.size else None,
+    answered: Flags
+    failed: Flags
+    retried: Flags
+    prompt: Floats
+    """Tokens."""
+    output: Floats
+    cached: Floats
+    """Share of the prompt."""
+    conversation: NDArray[np.int64]
+    """A number for each; a negative one is a conversation of its own."""
+
+
+def used(answers: Iterable[tuple[str | None, Measured | None]]) -> Used:
+    """Answers with their conversations, in columns. An arm that was not asked used nothing."""
+    rows, known = [], dict[str, int]()
+    for place, (session, one) in enumerate(answers):
+        if one is not None and not one.outcome.missing:
+            number = -place - 1 if session is None else known.setdefault(session, len(known))
+            rows.append((one, number))
+    seen = [one for one, _ in rows]
+    return Used(
+        answered=np.array([one.outcome is Outcome.OK for one in seen], dtype=np.bool_),
+        failed=np.array([one.outcome.failed for one in seen], dtype=np.bool_),
+        retried=np.array([one.attempts > 1 for one in seen], dtype=np.bool_),
+        prompt=np.array([one.prompt_tokens for one in seen], dtype=np.float64),
+        output=np.array([one.output_tokens for one in seen], dtype=np.float64),
+        cached=np.array([one.cached for one in seen], dtype=np.float64),
+        conversation=np.array([number for _, number in rows], dtype=np.int64),
     )
 
 
-def _costs(price: TokenPrice | None, counted: list[tuple[str | None, Measured, int, int]]) -> Floats:
-    if price is None:
-        return np.empty(0)
-    return np.array([request_usd(price, prompt, output, one.cached) for _, one, prompt, output in counted])
+def used_of(answers: Answers, prompt_tokens: NDArray[np.int64], session: NDArray[np.int64]) -> Used:
+    """The same of columns; ``prompt_tokens`` is 0 where the server did not say."""
+    return Used(
+        answered=answers.answered,
+        failed=answers.failed,
+        retried=answers.retried,
+        prompt=np.where(prompt_tokens > 0, prompt_tokens, np.nan),
+        output=answers.tokens,
+        cached=answers.cached,
+        conversation=session,
+    )
 
 
-def _mean(values: list[int]) -> float | None:
-    return sum(values) / len(values) if values else None
+def spent(seen: Used, price: TokenPrice | None) -> Spent:
+    """What one arm used and, where tokens have a ``price``, cost."""
+    counted = seen.answered & np.isfinite(seen.prompt) & np.isfinite(seen.output)
+    prompt, output, cached = seen.prompt[counted], seen.output[counted], seen.cached[counted]
+    stated = np.isfinite(cached)
+    usd = np.empty(0) if price is None else tokens_usd(price, prompt, output, np.where(stated, cached, 0.0))
+    return Spent(
+        answered=int(seen.answered.sum()),
+        counted=int(counted.sum()),
+        failed=int(seen.failed.sum()),
+        retried=int((seen.retried & seen.answered).sum()),
+        prompt_tokens=float(prompt.mean()) if prompt.size else None,
+        cached_tokens=float((prompt * np.where(stated, cached, 0.0)).mean()) if stated.any() else None,
+        cached_stated=int(stated.sum()),
+        output_tokens=float(output.mean()) if output.size else None,
+        usd=float(usd.sum()) if usd.size else None,
+        usd_per_request=mean(usd, seen.conversation[counted]) if usd.size else None,
+    )
 
 
-def mean(values: Floats, conversations: list[str | None]) -> Mean:
+def mean(values: Floats, conversations: NDArray[np.int64]) -> Mean:
     """The mean of ``values`` and its 95 % interval, in which the requests of one conversation speak together.
 
     The mean is a ratio of two sums over G conversations; with ``r`` = a conversation's sum - its size x mean, its variance is
     G / (G - 1) x sum(r²) / n² (linearization, Cochran 1977, 6.4), and the interval Student's with G - 1 degrees of freedom.
-    ``None`` is a conversation of its own. Never below 0.
+    A negative number is a conversation of its own. Never below 0.
     """
-    places: dict[str | int, int] = {}
-    keys = [n if name is None else name for n, name in enumerate(conversations)]
-    group = np.array([places.setdefault(key, len(places)) for key in keys])
-    value, groups = float(values.mean()), len(places)
+    own = np.where(conversations < 0, -1 - np.arange(values.size), conversations)
+    names, group = np.unique(own, return_inverse=True)
+    value, groups = float(values.mean()), names.size
     if groups < 2:
         return Mean(value=value, low=None, high=None, conversations=groups)
     rest = np.bincount(group, values - value)
