@@ -6,10 +6,11 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
+from replay.backends import BACKENDS
 from replay.client import Call, Client
 from replay.prometheus import wanted
 
-PAGES = {"vllm": ("/metrics",), "tensorrt-llm": ("/prometheus/metrics",), "relay": ()}
+PAGES = {kind: facts.metrics for kind, facts in BACKENDS.items()}
 """By kind of backend. TensorRT-LLM has another page at ``/metrics``, whose statistics are gone once they were read: they are
 never taken from who waits for them. What a relay says of itself is not about one server."""
 UNKNOWN = ("/prometheus/metrics", "/metrics")

@@ -26,6 +26,7 @@ CHECKS = (
     "usage",
     "other fields",
     "other models",
+    "errors",
     "context",
 )
 """In the order in which a person would look."""
@@ -81,7 +82,9 @@ def _used(row: Row, traffic: Uses) -> Row:
     count = traffic.features.get(row.check, 0) if room is None else traffic.beyond(room)
     if not count:
         return row
-    words = f"candidate: {count:,} of {traffic.requests:,} captured requests need it, and are not comparable without"
+    words = (
+        f"candidate: {count:,} of {traffic.requests:,} captured requests need it, and would fail or differ"
+    )
     return replace(row, result=Result.FAIL, changes=(*row.changes, words))
 
 

@@ -49,7 +49,7 @@ async def features(asking: Asking, facts: Facts) -> tuple[Line, ...]:
 
     Tools and schema come last: the first of them may make an engine compile for seconds, in which it answers nobody.
     """
-    plain = await _together(asking, facts, _logprobs, _seed, _usage, _unknown_field, _unknown_model)
+    plain = await _together(asking, facts, _logprobs, _seed, _usage, _unknown_field, _unknown_model, _errors)
     return (*await _together(asking, facts, _tools, _schema), *plain)
 
 
@@ -151,6 +151,17 @@ async def _unknown_model(asking: Asking, facts: Facts) -> Line:
     if _not_now(told):
         return unknown("other models", told.words)
     return ok("other models", "a model that it does not have is refused", "refused")
+
+
+async def _errors(asking: Asking, facts: Facts) -> Line:
+    told = await asking.chat(within=_WITHIN_S, messages=[])
+    if told.failure is None or _not_now(told):
+        return unknown("errors", told.words or "a request without messages is answered")
+    return ok(
+        "errors",
+        f"a bad request is {told.status}, in the shape {told.failure.envelope}",
+        told.failure.envelope,
+    )
 
 
 def _lacking(check: str, told: Told, facts: Facts) -> Line | None:

@@ -35,7 +35,5 @@ class Facts:
     """A field that it does not know is an error; ``None``: by the upstream."""
     checks_model: bool | None = None
     """A model name that it does not have is an error; ``None``: by the upstream."""
-    waits: bool = False
-    """It says how long to wait (Retry-After) when it is too busy."""
     changes: Mapping[str, str] = field(default_factory=dict)
     """By check of ``migrate check``: what to change where the backend fails it."""

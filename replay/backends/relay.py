@@ -6,7 +6,6 @@ RELAY = Facts(
     kind="relay",
     name="the relay",
     context=("context_length", "max_model_len", "context_window", "max_context_length"),
-    waits=True,
     changes={
         "tools": "choose a model of the relay that has tools",
         "schema": "choose a model of the relay that has structured output",

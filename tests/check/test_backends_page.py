@@ -50,18 +50,27 @@ async def test_the_routes_are_those_of_the_facts_and_are_there(kind: str) -> Non
                     assert answer.status == 200, route
 
 
+@pytest.mark.parametrize("kind", ["vllm", "relay"])
+async def test_a_key_is_refused_in_the_shape_of_the_page(kind: str) -> None:
+    headers = {"Authorization": "Bearer k-2"}
+    async with (
+        serving(settings(kind, api_key="k-1")) as url,
+        aiohttp.ClientSession(headers=headers) as http,
+        http.get(f"{url}/v1/models") as answer,
+    ):
+        envelope = parse_object(await answer.read())
+    assert envelope_of(envelope, b"") == cells(kind, "dialect")["wrong key"]
+
+
 @pytest.mark.parametrize("kind", COLUMNS)
-async def test_the_shapes_of_errors_are_those_of_the_facts(kind: str) -> None:
-    told = cells(kind, "real") | cells(kind, "dialect")
-    async with serving(settings(kind, api_key="k-1")) as url, aiohttp.ClientSession() as http:
-        for name, key in (("bad request", "k-1"), ("wrong key", "k-2")):
-            headers = {"Authorization": f"Bearer {key}"}
-            body = {"model": "harbor-7b", "messages": []}
-            async with http.post(f"{url}/v1/chat/completions", json=body, headers=headers) as answer:
-                envelope = parse_object(await answer.read())
-            if name in told:
-                assert envelope_of(envelope, b"") == told[name]
-                assert told[name] in BACKENDS[kind].envelopes
+def test_the_facts_say_what_the_page_says(kind: str) -> None:
+    facts, told = BACKENDS[kind], cells(kind, "real") | cells(kind, "dialect") | cells(kind, "not run")
+    assert told["errors"] in facts.envelopes
+    by_upstream = {None: "by the upstream"}
+    assert told["other fields"] == (by_upstream | {True: "refused", False: "ignored"})[facts.refuses_unknown]
+    if facts.checks_model is not None:
+        assert told["other models"] == ("refused" if facts.checks_model else "answered")
+    assert not set(facts.metrics) & set(facts.drained)
 
 
 def test_every_preset_is_named_and_the_example_is_one() -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 
 from replay.simulator.settings import Faults
@@ -21,13 +23,17 @@ from tests.check.servers import (
     everywhere,
     issued,
     on_tls,
+    saying,
     self_signed,
     simulated,
 )
 from tests.replay.servers import reply
 
 KEY = "sk-3f9Lq7Tz0WmVbX2nR8sKdJ5y"
-ONE = b'{"id":"c","object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant","content":"Yes"}'
+ONE = (
+    b'{"id":"c","object":"chat.completion","choices":'
+    b'[{"index":0,"message":{"role":"assistant","content":"Yes"},"finish_reason":"stop"}]}'
+)
 CHUNK = b'data: {"id":"c","choices":[{"index":0,"delta":{"content":"Yes"},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
 QUOTA = b'{"error":{"message":"You exceeded your current quota","type":"insufficient_quota","code":"insufficient_quota"}}'
 PAGE = b"<!doctype html><html><head><title>Sign in</title></head><body>Sign in</body></html>"
@@ -125,6 +131,15 @@ CASES = (
         server=KEYED,
         check="key",
         says=("refuses it", "401", "CANDIDATE_KEY", "expired or revoked"),
+    ),
+    Case(
+        name="key refused only where tokens are made",
+        key=KEY,
+        server=api(
+            b'{"error": {"message": "No auth credentials found", "code": 401}}', status="401 Unauthorized"
+        ),
+        check="key",
+        says=("refuses it", "No auth credentials found"),
     ),
     # -- the address --------------------------------------------------------------------------------------------------
     Case(
@@ -424,6 +439,24 @@ async def test_any_spelling_of_the_same_address_is_taken(ending: str, tmp_path: 
     assert done.code == 0 and {row["result"] for row in done.rows.values()} == {"OK", "not checked"}, (
         done.output
     )
+
+
+async def test_a_limit_of_tokens_goes_by_the_name_that_the_backend_knows(tmp_path: Path) -> None:
+    refusal = b'{"error": {"message": "Unsupported parameter: \'max_tokens\' is not supported with this model.", "code": 400}}'
+
+    async def act(request: bytes, _: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if b'"max_tokens"' in request:
+            writer.write(reply(refusal, status="400 Bad Request"))
+        elif b'"stream":true' in request:
+            writer.write(reply(CHUNK, headers=b"Content-Type: text/event-stream\r\n"))
+        elif request.startswith(b"POST"):
+            writer.write(reply(ONE))
+        else:
+            writer.write(reply(orjson.dumps({"data": [{"id": MODEL}]})))
+
+    async with saying(act)(tmp_path) as address:
+        done = await checked(tmp_path, {"kind": "relay", "url": address})
+    assert done.code == 0 and done.rows["answer"]["result"] == "OK", done.output
 
 
 def test_there_are_thirty() -> None:

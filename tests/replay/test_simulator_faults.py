@@ -17,7 +17,7 @@ import aiohttp
 import pytest
 
 from replay.simulator import faults
-from replay.simulator.settings import DIALECTS, DialectName, Faults, Pacing
+from replay.simulator.settings import DIALECTS, DialectName, Faults, Lack, Pacing
 from tests.replay.simulated import CHAT, WEATHER, Client, ask, simulator
 
 REAL = [sys.executable, "-m", "migrate", "simulate", "--port", "0"]
@@ -283,3 +283,42 @@ def test_port_in_use_is_one_line() -> None:
         )
     assert done.returncode == 2
     assert done.stderr == f"migrate: 127.0.0.1:{port} is in use; choose another --port, or 0 for a free one\n"
+
+
+@pytest.mark.parametrize(
+    ("lack", "fields"),
+    [
+        ("tool-choice", {"tools": [WEATHER]}),
+        ("schema", {"response_format": {"type": "json_object"}}),
+    ],
+)
+async def test_what_a_server_lacks_is_refused_and_nothing_else(lack: Lack, fields: dict[str, Any]) -> None:
+    async with simulator(lacks=frozenset((lack,))) as client:
+        refused, _ = await client.post(ask(**fields))
+        plain, _ = await client.post(ask())
+    assert (refused, plain) == (400, 200)
+
+
+async def test_a_server_that_starts_answers_503_until_it_has() -> None:
+    async with simulator(faults=Faults(starting=0.5)) as client:
+        early, _ = await client.post(ask())
+        await asyncio.sleep(0.6)
+        later, _ = await client.post(ask())
+    assert (early, later) == (503, 200)
+
+
+async def test_only_the_first_answer_of_a_cold_server_is_late() -> None:
+    async with simulator(faults=Faults(cold=0.4)) as client:
+        times = []
+        for _ in range(2):
+            start = time.monotonic()
+            await client.post(ask())
+            times.append(time.monotonic() - start)
+    assert times[0] > 0.4 > times[1]
+
+
+async def test_everything_lies_below_the_root() -> None:
+    async with simulator(root="/api") as client:
+        assert (await client.get("/v1/models"))[0] == 404
+        assert (await client.get("/api/v1/models"))[0] == 200
+        assert (await client.post(ask(), path=f"/api{CHAT}"))[0] == 200
