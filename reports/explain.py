@@ -14,12 +14,13 @@ from reports.judgement import Judgement, Pair, RuleResult
 from reports.policy import Policy
 from reports.reading import Frame, Reading, e2e, itl, tpot, ttft
 from reports.rules import RULES, Rule
-from reports.stats import Floats, Grid, counts_by_block, finite, grid_of
+from reports.stats import Floats, Grid, counts_by_block, finite, grid_of, log_gains
 from reports.weighing import Scale, evidence_above, weigh
 
 NAMES = tuple(rule.name for rule in RULES)
 """What can be explained."""
 _LOOKS = 60
+_BLOCKS = 5
 _PAIRS = 5
 _SESSIONS = 5
 
@@ -36,13 +37,16 @@ class Moment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """Pairs next to each other in time that ROLLBACK has to do without. Times are those of its first and last pair."""
+    """Pairs next to each other in time that count for less in ROLLBACK. Times are those of its first and last pair."""
 
     first_at: float
     last_at: float
     worse: int
     same: int
     better: int
+    adds: float
+    """Natural logarithm of what it would add, in full, to the bet that would then have most; ``kept`` is what it does add."""
+    kept: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,10 +92,12 @@ class Explanation:
     """Epoch seconds of an acknowledgement: what follows is of the pairs from then on, which alone can make a ROLLBACK."""
     growth: tuple[Moment, ...]
     """Empty where the rule could not be read; the last is the evidence of the verdict."""
-    untrimmed: float | None
-    """The evidence for ROLLBACK with the trimmed blocks left in."""
-    trimmed: tuple[Block, ...]
-    """The worst first. Each bet leaves out the blocks that favour it most; these are the ones with the most harm."""
+    whole: float | None
+    """The evidence for ROLLBACK with every block in full."""
+    shortened: int
+    """How many blocks count for less."""
+    blocks: tuple[Block, ...]
+    """Those of them that would add most; the one with most first."""
     worse: tuple[Weighty, ...]
     """Pairs that speak for harm, the weightiest first; so is ``better``, of those that speak against it."""
     better: tuple[Weighty, ...]
@@ -122,13 +128,15 @@ def explain(
     read, measure, ledger = seen.readings[name], seen.measure, seen.ledger
     if not isinstance(read, Reading) or not read.signs.size:
         return _silent(rule, result, measure, since)
+    shortened = _shortened(read, measure)
     looks = 1 if policy.analysis == "fixed" else _LOOKS
     worse, better = (tuple(_weightiest(read, ledger.columns, ordered, name, sign)) for sign in (1, -1))
     return replace(
         _silent(rule, result, measure, since),
         growth=tuple(_growth(rule, ledger.evidence, seen.frame, measure, looks)),
-        untrimmed=finite(evidence_above(read, replace(measure, trim=0, most=math.inf))),
-        trimmed=tuple(_trimmed(read, measure)),
+        whole=finite(evidence_above(read, replace(measure, trim=0, most=math.inf))),
+        shortened=len(shortened),
+        blocks=tuple(shortened[:_BLOCKS]),
         worse=worse,
         better=better,
         sessions=_sessions(read, ordered),
@@ -147,8 +155,9 @@ def _silent(rule: Rule, result: RuleResult, measure: Scale, since: float | None)
         needed_rollback=measure.needed_rollback,
         since=since,
         growth=(),
-        untrimmed=None,
-        trimmed=(),
+        whole=None,
+        shortened=0,
+        blocks=(),
         worse=(),
         better=(),
         sessions=(),
@@ -170,18 +179,24 @@ def _growth(rule: Rule, evidence: Columns, frame: Frame, measure: Scale, looks: 
         )
 
 
-def _trimmed(read: Reading, measure: Scale) -> Iterator[Block]:
-    """The blocks with the most harm beyond the margin, at most as many as are trimmed."""
+def _shortened(read: Reading, measure: Scale) -> list[Block]:
+    """The blocks that are left out or cut, by the bet that would have most evidence with all in full; the one with most first."""
     grid = grid_of(read.at, block_s=measure.block_s, period_s=measure.period_s)
     weighed = counts_by_block(read.signs, grid.block, len(grid.period), read.weight)
+    gains = log_gains(weighed, read.bar)
+    best = gains[:, gains.sum(axis=0).argmax()]
+    kept = np.minimum(best, measure.most)
+    order = np.argsort(-best, kind="stable")
+    kept[order[: measure.trim]] = np.minimum(kept[order[: measure.trim]], 0.0)
     counted = counts_by_block(read.signs, grid.block, len(grid.period))
-    harm = weighed[:, 0] - weighed[:, 2] - read.bar * weighed.sum(axis=1)
-    for place in np.argsort(-harm, kind="stable")[: measure.trim].tolist():
-        if harm[place] > 0:
-            yield _block(read.at, grid, place, counted[place])
+    places = [place for place in order.tolist() if kept[place] < best[place]]
+    return [
+        _block(read.at, grid, place, counted[place], float(best[place]), float(kept[place]))
+        for place in places
+    ]
 
 
-def _block(at: Floats, grid: Grid, place: int, counted: Floats) -> Block:
+def _block(at: Floats, grid: Grid, place: int, counted: Floats, adds: float, kept: float) -> Block:
     inside = np.flatnonzero(grid.block == place)
     worse, same, better = (int(count) for count in counted)
     return Block(
@@ -190,6 +205,8 @@ def _block(at: Floats, grid: Grid, place: int, counted: Floats) -> Block:
         worse=worse,
         same=same,
         better=better,
+        adds=adds,
+        kept=kept,
     )
 
 

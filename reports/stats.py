@@ -126,7 +126,7 @@ def log_evidences_over_time(
     """
     if not period.size:
         return np.zeros(len(counts))
-    gains = np.minimum(counts.astype(np.float64) @ np.stack(_log_factors(margin)), most)
+    gains = np.minimum(log_gains(counts, margin), most)
     total = np.zeros((len(counts), _SHARES_OF_BET.size))
     largest = np.zeros((len(counts), trim, _SHARES_OF_BET.size))
     cuts = np.flatnonzero(np.diff(np.minimum(period, _MOST_STARTS), prepend=-1))  # later ones have no weight
@@ -138,6 +138,12 @@ def log_evidences_over_time(
         weight = _log_start_weight(int(period[first]))
         started.append(weight + _log_sums_exp(_LOG_WEIGHTS + total - largest.sum(axis=1)))
     return _log_sums_exp(np.stack(started, axis=1))
+
+
+def log_gains(counts: NDArray[Any], margin: float) -> Floats:
+    """What each block adds to the logarithm of each bet (last axis), before anything is cut; ``counts`` as above."""
+    gains: Floats = counts.astype(np.float64) @ np.stack(_log_factors(margin))
+    return gains
 
 
 def _log_sums_exp(terms: Floats) -> Floats:

@@ -18,10 +18,12 @@ SCHEMA = {"name": "llm-migrate.explanation", "version": 1}
 DEFINITIONS = {
     "evidence": "natural logarithms; GO is said from needed_go on, ROLLBACK from needed_rollback on",
     "growth": "the evidence of the pairs dispatched until then; go: harm is below the margin, with every missing pair counted as "
-    "harm; rollback: harm is above it, without the worst blocks",
-    "trimmed": "the blocks that evidence for ROLLBACK has to do without: one incident is not a trend",
-    "untrimmed": "what that evidence would be with them",
-    "since": "of an acknowledgement; growth, trimmed and what is behind it are of the pairs from then on, which alone can make a "
+    "harm; rollback: harm is above it, each block counted as far as it may",
+    "blocks": "those that count for less in ROLLBACK, because one incident is not a trend: what each would add to the evidence, "
+    "and what is kept of it",
+    "shortened": "how many there are",
+    "whole": "what the evidence for ROLLBACK would be with every block in full",
+    "since": "of an acknowledgement; growth, blocks and what is behind it are of the pairs from then on, which alone can make a "
     "ROLLBACK",
     "weight": "requests of one session speak once together, at most 30 within an hour",
 }
@@ -43,8 +45,9 @@ def render_json(found: Explanation, run: str) -> JSON:
         "needed_rollback": found.needed_rollback,
         "since": None if found.since is None else iso(found.since),
         "growth": [_dated(one) for one in found.growth],
-        "untrimmed": found.untrimmed,
-        "trimmed": [_dated(one) for one in found.trimmed],
+        "whole": found.whole,
+        "shortened": found.shortened,
+        "blocks": [_dated(one) for one in found.blocks],
         "worse": [_dated(one) for one in found.worse],
         "better": [_dated(one) for one in found.better],
         "sessions": [asdict(one) for one in found.sessions],
@@ -64,7 +67,7 @@ def render_terminal(
     blocks = [
         _verdict(found, run, pen),
         _plot(found, pen),
-        _trimmed(found, pen),
+        _blocks(found, pen),
         _pairs("PAIRS THAT SPEAK FOR HARM", found.worse, pen),
         _pairs("PAIRS THAT SPEAK AGAINST IT", found.better, pen),
         _sessions(found.sessions, pen),
@@ -158,17 +161,19 @@ def odds(evidence: float) -> str:
     return f"{number} to 1" if evidence >= 0 else f"1 to {number}"
 
 
-def _trimmed(found: Explanation, pen: Pen) -> list[str]:
-    if not found.trimmed:
+def _blocks(found: Explanation, pen: Pen) -> list[str]:
+    if not found.blocks:
         return []
-    rest = "" if found.untrimmed is None else f"; with them the evidence would be {odds(found.untrimmed)}"
+    more = found.shortened - len(found.blocks)
+    rest = "" if found.whole is None else f"; in full they would make it {odds(found.whole)}"
     return [
-        pen.title("  BLOCKS THAT ROLLBACK HAS TO DO WITHOUT"),
+        pen.title("  BLOCKS THAT COUNT FOR LESS IN ROLLBACK"),
         *(
             f"  {moment(iso(one.first_at))} to {iso(one.last_at)[11:19]}: {count(one.worse)} worse, {count(one.same)} the same, "
-            f"{count(one.better)} better"
-            for one in found.trimmed
+            f"{count(one.better)} better; {odds(one.adds)}, {f'counted as {odds(one.kept)}' if one.kept else 'left out'}"
+            for one in found.blocks
         ),
+        *([f"  and {count(more)} more"] if more else []),
         *pen.lines(f"One incident is not a trend{rest}."),
     ]
 

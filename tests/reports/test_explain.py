@@ -63,19 +63,38 @@ def test_the_blocks_that_rollback_has_to_do_without_are_the_worst_ones() -> None
     # Two hours of one pair in ten seconds; an incident of 19 failures in one block and 3 in another.
     pairs = failing(same(720, rate=0.1), *range(600, 619), *range(700, 703))
     found = why(pairs, "errors", DAY)
-    first, second = found.trimmed
+    first, second = found.blocks
     assert (first.worse, first.same, first.better) == (19, 11, 0)
-    assert second.worse == 3
+    assert second.worse == 3 and first.adds > second.adds > 0
+    assert first.kept == second.kept == 0
     assert first.first_at <= START + 6_000 <= first.last_at <= first.first_at + 300
-    assert found.result.evidence_rollback is not None and found.untrimmed is not None
-    assert found.untrimmed > found.needed_rollback > found.result.evidence_rollback
+    assert found.result.evidence_rollback is not None and found.whole is not None
+    assert found.whole > found.needed_rollback > found.result.evidence_rollback
     text = render_terminal(found, "r1", width=100)
-    assert "19 worse, 11 the same, 0 better" in text and "One incident is not a trend" in text
+    assert "19 worse, 11 the same, 0 better" in text and "left out" in text
+    assert "One incident is not a trend" in text
 
 
-def test_a_rehearsal_trims_nothing() -> None:
+def test_blocks_that_are_cut_are_told_from_those_that_count_in_full() -> None:
+    # Eight hours; three incidents of 15 failures each, and single failures elsewhere.
+    incidents = [place for start in (600, 1_200, 2_400) for place in range(start, start + 15)]
+    found = why(failing(same(2_880, rate=0.1), *incidents, 100, 1_800), "errors", Policy(warmup=0.0))
+    assert found.shortened == len(found.blocks) == 3
+    assert all(one.worse == 15 and one.adds > one.kept == 1.5 for one in found.blocks)
+    assert [one.first_at for one in found.blocks] == sorted(one.first_at for one in found.blocks)
+    text = render_terminal(found, "r1", width=140)
+    assert text.count("counted as 4 to 1") == 3
+
+
+def test_many_blocks_are_counted_and_the_worst_shown() -> None:
+    found = why(failing(same(2_880, rate=0.1), *range(0, 2_880, 3)), "errors", Policy(warmup=0.0))
+    assert found.shortened > 50 and len(found.blocks) == 5
+    assert f"and {found.shortened - 5} more" in render_terminal(found, "r1", width=100)
+
+
+def test_a_rehearsal_counts_every_block_in_full() -> None:
     found = why(run(600, 1, errors=0.1), "errors")
-    assert found.trimmed == () and found.untrimmed == found.result.evidence_rollback
+    assert found.blocks == () and found.shortened == 0 and found.whole == found.result.evidence_rollback
 
 
 def test_the_pairs_that_weigh_most_are_named_in_both_directions() -> None:
