@@ -60,9 +60,9 @@ def _labels(
     evidence, low, high = _excess(places, found, margin, scale)
     named = e_bh(evidence, scale.alpha)
     all_seen = sum(1 << place for place in places)
-    enough = found.repeat.size >= FEWEST_REPEATS
+    enough, weight = found.repeat.size >= FEWEST_REPEATS, weights(found.columns.session)
     for at, place in enumerate(places):
-        noise, candidate = (mean(_having(arm, place)) for arm in (found.repeat, found.candidate))
+        noise, candidate = (mean(_having(arm, place), weight) for arm in (found.repeat, found.candidate))
         noisy = enough and noise is not None and noise > NOISE_LIMIT
         instead = _instead(place, found.repeat, all_seen) if noisy else None
         yield Label(
