@@ -9,6 +9,7 @@ from functools import partial
 from pydantic import ValidationError
 
 from migrate.config import JudgeSection
+from migrate.costing import of_report
 from migrate.embedder import Embedder, missing
 from migrate.errors import ConfigError
 from migrate.gathering import compared, gathered
@@ -66,6 +67,7 @@ def report(
         counters=found.counters,
         shown=in_full(store, run, worst),
         readings=store.readings(run.id),
+        cost=of_report(run, found.seen, found.counters, now=found.judged_at),
     )
 
 

@@ -22,6 +22,7 @@ from reports.figures import server
 from reports.gathered import Gathered
 from reports.judgement import Check, Judgement, RuleResult, Verdict
 from reports.metrics import Distribution, distributions
+from reports.outlook import Outlook
 from reports.shown import Item, Shown
 from reports.slicing import NOT_SAMPLED, UNSET
 from reports.stats import finite
@@ -208,6 +209,8 @@ class Document:
     """By arm, what the server stated of itself during the run; an arm that stated nothing is left out."""
     traffic: dict[str, int]
     """All counters as the gateway and the mirror last wrote them."""
+    cost: Outlook | None = None
+    """What serving costs, as far as the run says; ``None`` without a price."""
     definitions: dict[str, str] = field(default_factory=lambda: dict(DEFINITIONS))
     schema: JSON = field(default_factory=lambda: dict(SCHEMA))
 
@@ -220,6 +223,7 @@ def build(
     counters: Mapping[str, int],
     shown: Sequence[Shown] = (),
     readings: Mapping[Arm, Sequence[Reading]] = {},
+    cost: Outlook | None = None,
 ) -> Document:
     """Puts a document together; ``shown`` are the pairs to print in full, in order, ``readings`` those of the servers."""
     traffic = {
@@ -262,6 +266,7 @@ def build(
         policy=run.policy,
         servers={arm.value: said for arm, read in readings.items() if (said := server(read)) is not None},
         traffic=traffic,
+        cost=cost,
     )
 
 

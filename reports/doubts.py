@@ -60,13 +60,14 @@ def doubts(sides: tuple[Side, ...], terms: Terms, now: float) -> Iterator[str]:
     if len(sides) == 1:
         yield "the run has no candidate: nothing is compared"
     if terms.traffic_per_day is None:
-        yield "nothing says how much traffic there is: give --traffic 50k/day for a day, a month and what follows"
+        yield "nothing says how much traffic there is: give migrate cost --traffic 50k/day for a day, a month and what follows"
     elif terms.traffic_recorded and terms.recorded_s < _SHORT_S:
-        yield f"a day's traffic is reckoned from {duration(terms.recorded_s)} of the run; give --traffic 50k/day if you know it"
+        recorded = duration(terms.recorded_s)
+        yield f"a day's traffic is reckoned from {recorded} of the run; migrate cost --traffic 50k/day takes another"
     for side in sides:
         yield from (f"{side.arm}: {text}" for text in (*_of_price(side, terms, now), *_of_tokens(side)))
     if any(isinstance(side.quote.price, GpuPrice) for side in sides if side.quote) and terms.peak == 1:
-        yield "traffic is taken to be even all day: --peak 3 for a busiest moment of three times the mean takes more GPUs"
+        yield "traffic is taken as even all day; a busiest moment of three times the mean takes more GPUs: migrate cost --peak 3"
 
 
 def _of_price(side: Side, terms: Terms, now: float) -> Iterator[str]:
@@ -89,11 +90,11 @@ def _of_price(side: Side, terms: Terms, now: float) -> Iterator[str]:
         return
     rate = throughput(side)
     if rate is not None and rate.low is None:
-        yield f"its throughput came without its counts: low and high need --{side.arm}-bench FILE"
+        yield f"its throughput came without its counts: low and high need migrate cost --{side.arm}-bench FILE"
     if rate is None:
         yield (
             "nobody measured what its GPUs carry: one replica is taken to carry all; measure it with migrate bench --goodput and "
-            f"give --{side.arm}-bench FILE"
+            f"give migrate cost --{side.arm}-bench FILE"
         )
 
 

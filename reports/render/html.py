@@ -19,6 +19,8 @@ from markupsafe import Markup
 from reports.document import Document
 from reports.render import drawing, words
 from reports.render.beside import beside
+from reports.render.cost_drawing import LEFT, cost_chart
+from reports.render.costs import crossing, money, priced, traffic
 from reports.render.text import plain
 from reports.shown import Shown, alike_until
 
@@ -35,6 +37,7 @@ def render_html(document: Document) -> str:
         bars={rule.rule: drawing.bar(rule) for rule in document.rules},
         charts=[chart for chart in charts if chart is not None],
         beside=beside(document),
+        cost_chart=cost_chart(document.cost) if document.cost else None,
         failed=[check for check in document.checks if not check.passed],
         policy=list(_flat(document.policy)),
     )
@@ -54,16 +57,21 @@ def _template() -> Template:
         "acknowledged": words.acknowledged,
         "bound": _bound,
         "plain": plain,
+        "priced": priced,
         "number": _number,
         "count": words.count,
+        "crossing": crossing,
         "interval": words.interval,
         "moment": words.moment,
+        "money": money,
         "place": words.place,
         "quantity": words.quantity,
         "span": words.span,
         "title_of": words.title,
+        "traffic": traffic,
     }
     environment.globals |= {
+        "cost_left": LEFT,
         "draw": drawing,
         "latency": words.latency,
         "marks": words.MARKS,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -30,8 +32,13 @@ from reports.costing import (
 )
 from reports.doubts import Side, Terms
 from reports.outlook import Outlook, outlook
+from reports.render.cost_drawing import CostChart, cost_chart
 from reports.render.costs import crossing, money, render_terminal
+from reports.render.drawing import HEIGHT, WIDTH
+from reports.render.html import render_html
+from reports.render.json import render_json
 from reports.spending import Throughput, mean, measured_throughput, spent, used
+from tests.reports.builders import alike, document
 from tests.reports.made import START, answer, failure
 
 TOKENS = TokenPrice(input=0.50, cached_input=0.05, output=2.00)
@@ -252,3 +259,58 @@ def test_money_is_short(value, text):
 def test_lines_fit_80_columns():
     found = seen(side("baseline", TOKENS), side("candidate", GpuPrice(per_hour=2.0, gpus=2)), migration=1e8)
     assert all(len(line) <= 80 for line in render_terminal(found, "20231114-221320-abcd").splitlines())
+
+
+def drawn(found: Outlook) -> CostChart:
+    chart = cost_chart(found)
+    assert chart is not None
+    return chart
+
+
+def test_the_drawing_has_a_line_each_a_band_and_todays_marks():
+    rate = Throughput(per_s=1.5, low=1.2, high=1.8, source="a test")
+    found = seen(side("baseline", TOKENS), side("candidate", GpuPrice(per_hour=2.0, gpus=2), throughput=rate))
+    chart = drawn(found)
+    assert [line.arm for line in chart.lines] == ["baseline", "candidate"] and all(
+        line.band for line in chart.lines
+    )
+    assert {x for _, x, _ in chart.marks} == {chart.today}
+    places = [
+        point
+        for line in chart.lines
+        for point in re.findall(r"[ML]([0-9.]+),([0-9.]+)", line.path + line.band)
+    ]
+    assert all(0 <= float(x) <= WIDTH and 0 <= float(y) <= HEIGHT for x, y in places)
+    assert 2 <= len(chart.ticks) <= 6 and 2 <= len(chart.grid) <= 6
+
+
+@pytest.mark.parametrize("traffic", [0.01, 1.0, 1e10])
+@pytest.mark.parametrize("per_s", [1e-6, 1.5, 1e6])
+def test_any_traffic_and_any_fleet_can_be_drawn(traffic, per_s):
+    rate = Throughput(per_s=per_s, low=per_s / 2, high=per_s * 2, source="a test")
+    candidate = side("candidate", GpuPrice(per_hour=2.0, gpus=2), throughput=rate)
+    found = seen(side("baseline", TOKENS), candidate, traffic_per_day=traffic)
+    assert len(max((line.path for line in drawn(found).lines), key=len)) < 20_000
+    render_terminal(found, "r1")
+
+
+def test_what_costs_nothing_or_nobody_knows_what_is_not_drawn():
+    free = TokenPrice(input=0, output=0)
+    assert cost_chart(seen(side("baseline", free), side("candidate", None))) is None
+    assert cost_chart(seen(side("baseline", TOKENS), traffic_per_day=None)) is None
+    assert [line.arm for line in drawn(seen(side("baseline", TOKENS), side("candidate", None))).lines] == [
+        "baseline"
+    ]
+
+
+def test_the_report_has_a_section_on_costs_where_a_price_is_known():
+    plain = document(alike(50))
+    found = seen(side("baseline", TOKENS), side("candidate", GpuPrice(per_hour=2.0, gpus=2)))
+    text = render_html(replace(plain, cost=found))
+    section = text.split('<h2 id="cost">')[1].split("</section>")[0]
+    assert "Cost</h2>" in section and "<svg" in section and money(found.rows[2].baseline.expected) in section
+    assert "0.5 input, 0.05 cached" in section and "nobody measured what its GPUs carry" in section
+    assert 'id="cost"' not in render_html(plain)
+    first, other = (one.split("<nav")[0] for one in (text, render_html(plain)))
+    assert first == other, "the first screen is as before"
+    assert json.loads(render_json(replace(plain, cost=found)))["cost"]["rows"][2]["name"] == "request"
