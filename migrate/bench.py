@@ -14,6 +14,7 @@ import httpx
 
 from migrate.config import Backend, Config
 from migrate.errors import ConfigError
+from migrate.presets import facts_of
 from migrate.redact import Redactor
 from migrate.replaying.plan import Plan
 from migrate.replaying.play import INTERRUPTED, Ending, Play, Work
@@ -25,7 +26,7 @@ from replay.client import Client as Sending
 from replay.decoding import observe
 from replay.exchange import Arm, Failure, Fault, Observation, Request
 from replay.prometheus import Reading, reading
-from replay.scraper import PAGES, UNKNOWN, scraping
+from replay.scraper import UNKNOWN, scraping
 from reports.benchmark import Client, Figures, Load
 from reports.figures import figures
 from reports.render.benchmark import asked
@@ -208,7 +209,7 @@ def _played(store: Store, bench: Bench, number: int) -> tuple[str, Ending, Readi
         at=time.time(),
     )
     backend, readings = backend_of(bench.config, bench.arm), Readings()
-    pages = PAGES[backend.kind] if backend.kind == "tensorrt-llm" else UNKNOWN
+    pages = facts_of(backend.kind, backend.preset).metrics if backend.kind == "tensorrt-llm" else UNKNOWN
     work = Work(
         title=f"step {number + 1} of {len(bench.loads)}: {asked(load)}",
         captured=Repeated(bench.workload, mark, total),

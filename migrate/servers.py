@@ -9,10 +9,11 @@ from collections.abc import AsyncIterator, Iterable
 
 from migrate.config import Backend, Config
 from migrate.errors import StoreError
+from migrate.presets import facts_of
 from migrate.store import Store
 from replay.exchange import Arm
 from replay.prometheus import reading
-from replay.scraper import PAGES, scraping
+from replay.scraper import scraping
 
 EVERY_S = 15.0
 """As often as Prometheus asks by default: nobody's request waits for it."""
@@ -27,11 +28,8 @@ def backends(config: Config) -> list[tuple[Arm, Backend]]:
 @contextlib.asynccontextmanager
 async def watched(store: Store, run: str, backends: Iterable[tuple[Arm, Backend]]) -> AsyncIterator[None]:
     """Looks at each backend's metrics while it is entered. Nothing waits for it, and what cannot be kept is left out."""
-    tasks = [
-        asyncio.create_task(_watch(store, run, arm, backend))
-        for arm, backend in backends
-        if PAGES[backend.kind]
-    ]
+    asked = [(arm, one.url, facts_of(one.kind, one.preset).metrics) for arm, one in backends]
+    tasks = [asyncio.create_task(_watch(store, run, arm, url, pages)) for arm, url, pages in asked if pages]
     try:
         yield
     finally:
@@ -40,10 +38,10 @@ async def watched(store: Store, run: str, backends: Iterable[tuple[Arm, Backend]
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _watch(store: Store, run: str, arm: Arm, backend: Backend) -> None:
+async def _watch(store: Store, run: str, arm: Arm, url: str, pages: tuple[str, ...]) -> None:
     async def keep(lines: bytes) -> None:
         with contextlib.suppress(StoreError):
             await asyncio.to_thread(store.put_reading, run, arm, reading(time.time(), lines))
 
-    async with scraping(backend.url, keep, pages=PAGES[backend.kind], every_s=EVERY_S):
+    async with scraping(url, keep, pages=pages, every_s=EVERY_S):
         await asyncio.Event().wait()

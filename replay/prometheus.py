@@ -22,6 +22,13 @@ _NAMES = {
     "trtllm_kv_cache_utilization": "kv_cache",
     "trtllm_request_queue_time_seconds_sum": "queued_s",
     "trtllm_request_queue_time_seconds_count": "queued",
+    "sglang:num_running_reqs": "running",
+    "sglang:num_queue_reqs": "waiting",
+    "sglang:token_usage": "kv_cache",
+    "sglang:queue_time_seconds_sum": "queued_s",
+    "sglang:queue_time_seconds_count": "queued",
+    "llamacpp:requests_processing": "running",
+    "llamacpp:requests_deferred": "waiting",
 }
 """TensorRT-LLM states its cache's hit rate over the life of the server only, which says nothing of a step."""
 _WANTED = re.compile(rb"\n((?:%s)[ \t{][^\n]*)" % b"|".join(re.escape(name.encode()) for name in _NAMES))

@@ -6,15 +6,12 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
-from replay.backends import BACKENDS
 from replay.client import Call, Client
 from replay.prometheus import wanted
 
-PAGES = {kind: facts.metrics for kind, facts in BACKENDS.items()}
-"""By kind of backend. TensorRT-LLM has another page at ``/metrics``, whose statistics are gone once they were read: they are
-never taken from who waits for them. What a relay says of itself is not about one server."""
 UNKNOWN = ("/prometheus/metrics", "/metrics")
-"""For a server of which nobody said what it is; in this order, for that reason."""
+"""For a server of which nobody said what it is, in this order: where there is the first page, the second may be one whose
+statistics are gone once they were read."""
 Keep = Callable[[bytes], Awaitable[None]]
 """Told the lines of a look, just after it."""
 _WITHIN_S = 1.0
@@ -27,8 +24,9 @@ async def scraping(
 ) -> AsyncIterator[None]:
     """One look when it is entered, one every ``every_s`` seconds, and one when it is left.
 
-    ``url``: the server's address, without a path. It has connections of its own. A server that has no such page is left
-    alone; one that does not answer, or not now, is asked again; a look that fails is none.
+    ``url``: the server's address, without a path; ``pages``: see ``replay.backends.Facts.metrics``. It has connections of
+    its own. A server that has no such page is left alone; one that does not answer, or not now, is asked again; a look that
+    fails is none.
     """
     async with Client() as client:
         page = _Page(client, url, list(pages), keep)
