@@ -25,8 +25,8 @@ from typing import Any
 
 import aiohttp
 
-from tests.vllm.conftest import shadowing
-from tests.vllm.server import MODEL, vllm_servers
+from tests.shadowing import MODEL, shadowing
+from tests.vllm.server import vllm_servers
 
 ROOT = Path(__file__).parents[1]
 DATA = Path(os.environ.get("LLM_MIGRATE_DATA", ROOT.parent / "shared" / "data"))

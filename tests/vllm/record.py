@@ -12,7 +12,9 @@ from typing import Any
 
 import orjson
 
-from tests.vllm.server import HOME, MODEL, raw, vllm_servers
+from tests.shadowing import MODEL
+from tests.vllm.server import HOME, vllm_servers
+from tests.wire import raw
 
 CHAT: dict[str, Any] = {
     "model": MODEL,

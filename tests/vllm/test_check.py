@@ -11,7 +11,7 @@ from migrate.config import Backend
 from migrate.preflight import Line, preflight
 from replay.backends import BACKENDS
 from tests.check.page import cells, shown
-from tests.vllm.server import MODEL
+from tests.shadowing import MODEL
 
 pytestmark = pytest.mark.timeout(300)
 FACTS = BACKENDS["vllm"]

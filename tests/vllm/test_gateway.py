@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +13,8 @@ from openai import BadRequestError, NotFoundError, OpenAI
 from replay.exchange import Outcome
 from reports.compare import compare
 from reports.judgement import Severity
-from tests.vllm.conftest import Shadow, shadowing, simulator
-from tests.vllm.server import MODEL, raw, wire
+from tests.shadowing import MODEL, Shadow, shadowing, simulator
+from tests.wire import one_by_one, payload, raw, wire, without_identity
 
 CHAT = {
     "model": MODEL,
@@ -26,36 +25,6 @@ CHAT = {
 }
 STREAM = CHAT | {"stream": True, "stream_options": {"include_usage": True}}
 COMPLETION = {"model": MODEL, "prompt": "The harbour", "temperature": 0, "max_tokens": 12}
-
-
-def without_identity(answer: bytes) -> bytes:
-    """The answer without what differs between any two answers of one server: ids, times, and the date header."""
-    answer = re.sub(rb'"(id|created)":("[^"]*"|\d+)', rb'"\1":0', answer)
-    return re.sub(rb"(?i)^date: [^\r]*\r\n", b"date: -\r\n", answer, flags=re.MULTILINE)
-
-
-def payload(answer: bytes) -> bytes:
-    """Head without ``connection`` and the payload without its chunk framing: a hop may frame as it likes."""
-    head, _, body = answer.partition(b"\r\n\r\n")
-    lines = [line for line in head.split(b"\r\n") if not line.lower().startswith(b"connection:")]
-    if b"transfer-encoding: chunked" in head.lower():
-        body = unchunked(body)
-    return b"\r\n".join(lines) + b"\r\n\r\n" + body
-
-
-def unchunked(body: bytes) -> bytes:
-    """The payload of a chunked body; fails unless the body is framed exactly and ended."""
-    stream, parts = BytesIO(body), []
-    while size := int(stream.readline(), 16):
-        parts.append(stream.read(size))
-        assert len(parts[-1]) == size and stream.read(2) == b"\r\n"
-    assert stream.read() == b"\r\n"
-    return b"".join(parts)
-
-
-def one_by_one(answers: bytearray) -> list[bytes]:
-    """The answers that went over one connection."""
-    return re.split(rb"(?=HTTP/1\.1 \d{3} )", bytes(answers))[1:]
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.planting import Body, changing, reported, rule
-from tests.vllm.conftest import simulator
-from tests.vllm.server import MODEL
+from tests.shadowing import MODEL, simulator
 
 pytestmark = pytest.mark.timeout(300)
 

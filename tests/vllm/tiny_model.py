@@ -1,6 +1,7 @@
 """Makes a tiny chat model on disk: a two-layer random Llama and a small BPE tokenizer, the same on every machine.
 
-Runs in the environment of vLLM (it needs torch, tokenizers and transformers): ``python tiny_model.py FOLDER``.
+Runs in the environment of vLLM (it needs torch, tokenizers and transformers): ``python tiny_model.py FOLDER``. llama.cpp's
+tiny model (``tests/servers/tiny_model.py``) has the same tokenizer and template, in an environment without torch.
 """
 
 from __future__ import annotations
@@ -8,9 +9,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 CORPUS = [
     "The harbour opens at nine and closes at five. Ferries leave on the hour when the wind allows.",
@@ -25,8 +24,8 @@ TEMPLATE = (
 )
 
 
-def main(folder: Path) -> None:
-    """Writes model, tokenizer and chat template into ``folder``."""
+def tiny_tokenizer() -> Tokenizer:
+    """Byte-level BPE, trained on ``CORPUS``: the four special tokens come first, then all bytes."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
@@ -35,8 +34,19 @@ def main(folder: Path) -> None:
         vocab_size=1_000, special_tokens=special, initial_alphabet=pre_tokenizers.ByteLevel.alphabet()
     )
     tokenizer.train_from_iterator(CORPUS, trainer)
+    return tokenizer
+
+
+def main(folder: Path) -> None:
+    """Writes model, tokenizer and chat template into ``folder``."""
+    import torch
+    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
     fast = PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, pad_token="<|pad|>", eos_token="<|im_end|>", bos_token="<|im_start|>"
+        tokenizer_object=tiny_tokenizer(),
+        pad_token="<|pad|>",
+        eos_token="<|im_end|>",
+        bos_token="<|im_start|>",
     )
     fast.chat_template = TEMPLATE
     torch.manual_seed(7)
