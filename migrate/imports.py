@@ -16,7 +16,7 @@ from migrate.redact import Redactor
 from migrate.sampling import body_key, digest
 from migrate.store import Rows, encode
 from replay.decoding import observe
-from replay.exchange import Arm, Ending, Observation, Recording, Request, Timing
+from replay.exchange import Answer, Arm, Ending, Failure, Observation, Recording, Request, Timing
 from replay.formats import FORMATS, groups, read, read_lines
 from replay.formats.record import Call, Item, Record, Reply, Skip, Use
 from replay.formats.sources import Source
@@ -207,8 +207,9 @@ def observed(record: Record, request_id: str) -> Observation | None:
         return None
     recording, path = _recording(record, said), record.request.path
     seen = observe(recording, request_id=request_id, arm=Arm.BASELINE, at=_place(record), path=path)
+    answer, failure = seen.answer, seen.failure
     if not recording.chunks or not _REBUILT.isdisjoint(record.notes):
-        seen = _without_wire(seen)
+        answer, failure = _without_wire(answer, failure)
     timed = said.stream is not None and any(at is not None for at, _ in said.stream)
     timing = Timing(
         head_s=record.ttfb_s,
@@ -216,7 +217,9 @@ def observed(record: Record, request_id: str) -> Observation | None:
         e2e_s=record.duration_s,
         content_times=seen.timing.content_times if timed else (),
     )
-    return replace(seen, timing=timing, reason=seen.reason or "imported", raw=None)
+    return replace(
+        seen, answer=answer, failure=failure, timing=timing, reason=seen.reason or "imported", raw=None
+    )
 
 
 def _recording(record: Record, said: Reply) -> Recording:
@@ -240,11 +243,9 @@ def _recording(record: Record, said: Reply) -> Recording:
     )
 
 
-def _without_wire(seen: Observation) -> Observation:
+def _without_wire(answer: Answer | None, failure: Failure | None) -> tuple[Answer | None, Failure | None]:
     """Without what only bytes from a wire can show."""
-    answer, failure = seen.answer, seen.failure
-    return replace(
-        seen,
-        answer=None if answer is None else replace(answer, oddities=()),
-        failure=None if failure is None else replace(failure, envelope=""),
+    return (
+        replace(answer, oddities=()) if answer is not None and answer.oddities else answer,
+        None if failure is None else replace(failure, envelope=""),
     )

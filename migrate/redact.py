@@ -26,7 +26,7 @@ from migrate.sensitive import (
     suspicious,
 )
 from replay.exchange import Answer, Choice, Failure, Headers, Observation, Request
-from replay.values import MAX_DEPTH, too_deep
+from replay.values import may_be_deep, too_deep
 
 _SECRET_WORDS = frozenset(
     {
@@ -150,7 +150,7 @@ class Redactor:
             data.decode()
         except UnicodeDecodeError:
             return False
-        return data.count(b"{") + data.count(b"[") <= MAX_DEPTH
+        return not may_be_deep(data)
 
     def _body(self, body: bytes) -> bytes:
         if not self._fields and self._plain(body):
@@ -161,7 +161,7 @@ class Redactor:
             text = body.decode("utf-8", "surrogateescape")
             redacted = self.text(text)
             return body if redacted == text else redacted.encode("utf-8", "surrogateescape")
-        if too_deep(value):
+        if may_be_deep(body) and too_deep(value):
             return orjson.dumps(self.placeholder("nested", body.decode("utf-8", "replace")))
         walked = self._value(value)
         for path in self._fields:
@@ -194,7 +194,7 @@ class Redactor:
         if text.lstrip()[:1] in ("{", "["):
             with contextlib.suppress(orjson.JSONDecodeError):
                 value = orjson.loads(text)
-                if too_deep(value):
+                if may_be_deep(text) and too_deep(value):
                     return self.placeholder("nested", text)
                 try:
                     walked = self._value(value)

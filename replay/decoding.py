@@ -27,7 +27,7 @@ from replay.exchange import (
 from replay.failures import classify, envelope_of, http_failure, transport_failure
 from replay.oddities import Oddities
 from replay.sse import Decoder
-from replay.values import too_deep
+from replay.values import may_be_deep, too_deep
 
 GENERATION_PATHS = ("/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/messages")
 _TELLING = 64
@@ -398,7 +398,7 @@ def parse_object(data: bytes, odd: Oddities | None = None) -> JSON | None:
         value: Any = orjson.loads(data)
     except orjson.JSONDecodeError:
         value = loose(data, odd or Oddities())
-    return value if isinstance(value, dict) and not too_deep(value) else None
+    return value if isinstance(value, dict) and not (may_be_deep(data) and too_deep(value)) else None
 
 
 def loose(data: bytes, odd: Oddities) -> JSON | None:

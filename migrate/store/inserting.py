@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 import sqlalchemy as sa
@@ -13,9 +14,11 @@ def insert_new(connection: sa.Connection, table: sa.Table, rows: Sequence[Mappin
     """Inserts rows whose primary key is not there yet; the first one written stays."""
     if rows:
         statement = _insert(connection, table).on_conflict_do_nothing()
-        # By hand, because SQLAlchemy takes as long over the values of a row as SQLite does over storing it.
+        # By hand, because SQLAlchemy takes as long over the values of a row as SQLite does over storing it, and by place where
+        # the driver can: SQLite looks for names anew in every row.
         compiled = statement.compile(dialect=connection.dialect, column_keys=list(rows[0]))
-        connection.exec_driver_sql(str(compiled), list(rows))
+        values = list(map(itemgetter(*compiled.positiontup), rows)) if compiled.positiontup else list(rows)
+        connection.exec_driver_sql(str(compiled), values)
 
 
 def upsert(

@@ -20,6 +20,9 @@ from migrate.store.reading import readable
 
 _WAIT_S = 10.0
 """How long another process may have the database for itself."""
+_CACHE_KIB = 32 * 1024
+"""Pages that are kept at most. Hashes are written all over their index, and with SQLite's 2 MiB a page goes to the disk and comes
+back several times in one transaction."""
 
 
 def connected(url: str, *, create: bool) -> sa.Engine:
@@ -32,7 +35,7 @@ def connected(url: str, *, create: bool) -> sa.Engine:
             path = _prepare_file(parsed.database, create=create)
             if not _writable(path):
                 return _reading(path)
-            engine = sa.create_engine(parsed, paramstyle="named", connect_args={"timeout": _WAIT_S})
+            engine = sa.create_engine(parsed, connect_args={"timeout": _WAIT_S})
             sa.event.listen(engine, "connect", _sqlite_pragmas)
             return engine
         return sa.create_engine(parsed, pool_pre_ping=True)
@@ -100,7 +103,7 @@ def _is_store(path: Path) -> bool:
 
 def _sqlite_pragmas(connection: Any, _: object) -> None:
     _switch_journal(connection)
-    for pragma in ("synchronous=NORMAL", "foreign_keys=ON", "temp_store=MEMORY"):
+    for pragma in ("synchronous=NORMAL", "foreign_keys=ON", "temp_store=MEMORY", f"cache_size=-{_CACHE_KIB}"):
         connection.execute(f"PRAGMA {pragma}")
 
 

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import orjson
 
 from replay.exchange import JSON, Headers
-from replay.values import MAX_DEPTH, too_deep
+from replay.values import may_be_deep, too_deep
 
 CREDENTIALS = frozenset(
     {
@@ -237,14 +237,7 @@ def loaded(value: str | bytes) -> Any:
         found = orjson.loads(value)
     except orjson.JSONDecodeError:
         return None
-    return None if _may_be_deep(value) and too_deep(found) else found
-
-
-def _may_be_deep(text: str | bytes) -> bool:
-    """Whether there are brackets enough; almost always there are not."""
-    if isinstance(text, str):
-        return text.count("{") + text.count("[") > MAX_DEPTH
-    return text.count(b"{") + text.count(b"[") > MAX_DEPTH
+    return None if may_be_deep(value) and too_deep(found) else found
 
 
 def unfolded(value: Any) -> Any:
@@ -282,7 +275,7 @@ def parsed(row: Any) -> JSON:
             value = orjson.loads(row)
         except orjson.JSONDecodeError:
             raise Unusable("malformed", _why(row)) from None
-        deep = _may_be_deep(row) and too_deep(value)
+        deep = may_be_deep(row) and too_deep(value)
     else:
         value, deep = row, too_deep(row)
     if not isinstance(value, dict):
