@@ -90,7 +90,7 @@ def _of_price(side: Side, terms: Terms, now: float) -> Iterator[str]:
         return
     rate = throughput(side)
     if rate is not None and rate.low is None:
-        yield f"its throughput came without its counts: low and high need migrate cost --{side.arm}-bench FILE"
+        yield f"its throughput is taken as exact: migrate cost --{side.arm}-bench FILE knows its counts, and how far they reach"
     if rate is None:
         yield (
             "nobody measured what its GPUs carry: one replica is taken to carry all; measure it with migrate bench --goodput and "
@@ -102,6 +102,9 @@ def _of_tokens(side: Side) -> Iterator[str]:
     """Doubts about counts; those of GPUs are for orientation only."""
     seen, price = side.spent, side.quote.price if side.quote else None
     if not isinstance(price, TokenPrice):
+        return
+    if not seen.answered + seen.failed:
+        yield "it was not asked in this run, so that no request has a cost"
         return
     if not seen.answered:
         yield "it answered nothing in this run, so that no request has a cost"

@@ -29,8 +29,9 @@ HORIZONS = (12, 36)
 
 DEFINITIONS = {
     "low, high": "for tokens the ends of the 95 % interval of the mean cost of a request (requests of one conversation speak "
-    "together); for GPUs the ends of the 95 % interval of the measured throughput, where its counts are known; prices and "
-    "traffic are taken as exact. What compares the two takes the worse end of one with the better end of the other",
+    "together); for GPUs the ends of the 95 % interval of the measured throughput, where its counts are known; prices, "
+    "traffic and a throughput without counts are taken as exact. What compares the two takes the worse end of one with the "
+    "better end of the other",
     "request": "(prompt - cached) x input + cached x cached_input + output x output price, mean over the answers that stated "
     "their tokens; for GPUs a day's cost / the day's requests",
     "at full load": "a request's cost; for GPUs a replica's GPUs for a day / what it carries in a day within the limits of "
@@ -140,12 +141,12 @@ def _tariffs(side: Side, peak: float) -> Tariffs:
 
 
 def _of_gpus(price: GpuPrice, rate: Throughput | None, peak: float, monthly: float) -> Tariffs:
-    """The more a replica carries, the less is paid."""
+    """The more a replica carries, the less is paid. A throughput that came without its counts is taken as exact."""
     if rate is None:
         one = replica(price, None, usd_per_month=monthly)
         return Tariffs(low=one, expected=one, high=one)
     made = [
-        None if per_s is None else replica(price, per_s, peak=peak, usd_per_month=monthly)
+        replica(price, per_s or rate.per_s, peak=peak, usd_per_month=monthly)
         for per_s in (rate.high, rate.per_s, rate.low)
     ]
     return Tariffs(low=made[0], expected=made[1], high=made[2])
@@ -174,8 +175,10 @@ def _rows(sides: tuple[Side, ...], base: Tariffs, candidate: Tariffs, terms: Ter
 
 
 def _of_run(side: Side, run_s: float) -> Three:
-    """What was paid while the run went on; the baseline's repeats are in it."""
+    """What was paid while the run went on; the baseline's repeats are in it. Unknown for who was not asked."""
     price = side.quote.price if side.quote else None
+    if not side.spent.answered + side.spent.failed:
+        return Three()
     if isinstance(price, GpuPrice):
         return Three.certain(price.usd_per_hour * run_s / 3600)
     if side.spent.usd is None:
@@ -209,10 +212,14 @@ def _joint(base: Tariffs, candidate: Tariffs, terms: Terms) -> Iterator[Joint]:
 def _even(base: Tariffs, candidate: Tariffs) -> Three:
     """The first traffic at which the cheaper one changes. Which end of the costs makes it low depends on who has the GPUs."""
     found = _across(candidate, base, lambda new, old: break_even(old, new))
-    ends = sorted(one for one in (found.low, found.high) if one is not None)
-    if found.expected is None or len(ends) < 2:
-        return Three(expected=found.expected)
-    return Three(low=ends[0], expected=found.expected, high=ends[1])
+    known = [one for one in (found.low, found.high) if one is not None]
+    if found.expected is None:
+        return Three()
+    return Three(
+        low=min((one for one in known if one <= found.expected), default=None),
+        expected=found.expected,
+        high=max((one for one in known if one >= found.expected), default=None),
+    )
 
 
 def _each(value: Three, figure: Callable[[float], float | None]) -> Three:

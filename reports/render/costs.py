@@ -78,6 +78,8 @@ def priced(quote: Quote | None) -> str:
 def used(side: Side) -> str:
     """The tokens of a request, which with the price make its cost."""
     seen = side.spent
+    if not seen.answered:
+        return "no answer of it is in this run"
     if seen.prompt_tokens is None or seen.output_tokens is None:
         return f"none of {count(seen.answered)} answers states its tokens"
     cached = "" if seen.cached_tokens is None else f", {seen.cached_tokens:,.1f} of them cached"
