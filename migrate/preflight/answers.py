@@ -28,7 +28,7 @@ async def answers(
     """
     first = await asking.chat(within=_FIRST_S, stream=False)
     if first.failure is not None:
-        return (_refused(first, asking, facts, backend, healthy=healthy, keyed=keyed),)
+        return (_refused(first, facts, backend, healthy=healthy, keyed=keyed),)
     whole = ok("answer", f"one token in {1000 * first.took_s:.0f} ms")
     if first.answer is not None and first.answer.streamed:
         return (
@@ -36,9 +36,12 @@ async def answers(
                 "answer", "a stream came where none was asked for", "look at what stands before the server"
             ),
         )
+    streamed = await asking.chat(within=_FIRST_S, stream=True)
+    stream = _stream(streamed, first, facts, backend, keyed=keyed)
+    if not stream.passed:
+        return whole, stream
     second = await asking.chat(within=_NEXT_S, stream=False)
-    streamed = await asking.chat(within=_NEXT_S, stream=True)
-    return whole, _warmth(first, second), _stream(streamed, asking, facts, backend, keyed=keyed)
+    return whole, stream, _warmth(first, second)
 
 
 def _warmth(first: Told, second: Told) -> Line:
@@ -52,9 +55,11 @@ def _warmth(first: Told, second: Told) -> Line:
     return ok("warm", detail)
 
 
-def _stream(told: Told, asking: Asking, facts: Facts, backend: Backend, *, keyed: bool) -> Line:
+def _stream(told: Told, first: Told, facts: Facts, backend: Backend, *, keyed: bool) -> Line:
+    if told.late and told.took_s < 2 * first.took_s:
+        return unknown("stream", f"no token within the {told.took_s:.1f} s that were left")
     if told.failure is not None:
-        refused = _refused(told, asking, facts, backend, healthy=True, keyed=keyed)
+        refused = _refused(told, facts, backend, healthy=True, keyed=keyed)
         return failed("stream", refused.detail, refused.change, passing=refused.passing)
     if told.answer is None or not told.answer.streamed:
         change = "what stands before the server, or the server, ignores stream: true"
@@ -62,9 +67,7 @@ def _stream(told: Told, asking: Asking, facts: Facts, backend: Backend, *, keyed
     return ok("stream", f"one token in {1000 * told.took_s:.0f} ms")
 
 
-def _refused(
-    told: Told, asking: Asking, facts: Facts, backend: Backend, *, healthy: bool, keyed: bool
-) -> Line:
+def _refused(told: Told, facts: Facts, backend: Backend, *, healthy: bool, keyed: bool) -> Line:
     """The line for an answer that did not come, by what is behind it."""
     assert told.failure is not None  # noqa: S101 - who calls this has one
     kind, words = told.failure.error_class, told.words

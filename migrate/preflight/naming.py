@@ -20,12 +20,13 @@ def closest(model: str, listed: Sequence[str]) -> list[str]:
     return [name for score, name in scored[:_SHOWN] if score >= _CLOSE]
 
 
-def _likeness(one: str, other: str) -> float:
-    """From 0 to 1, by the last part of a path or id, letters and digits only."""
-    left, right = _bare(one), _bare(other)
-    if left and right and (left in right or right in left):
-        return 0.9 + 0.1 * min(len(left), len(right)) / max(len(left), len(right))
-    return difflib.SequenceMatcher(None, left, right).ratio()
+def _likeness(asked: str, listed: str) -> float:
+    """From 0 to 2, by the last part of a path or id, letters and digits only: a name that only says more is likeliest."""
+    left, right = _bare(asked), _bare(listed)
+    ratio = difflib.SequenceMatcher(None, left, right).ratio()
+    if not left or not right:
+        return 0.0
+    return 1 + ratio if left in right else max(ratio, 0.9) if right in left else ratio
 
 
 def _bare(name: str) -> str:

@@ -15,6 +15,8 @@ import orjson
 import pytest
 import yaml
 
+from migrate.config import Backend
+from migrate.preflight import Result, preflight
 from replay.simulator.server import serving
 from replay.simulator.settings import Faults, Settings
 from tests.check.checking import checked
@@ -84,6 +86,17 @@ async def test_a_list_of_fifty_thousand_models_is_told_in_few_words(tmp_path: Pa
         done = await checked(tmp_path, {"kind": "relay", "url": url})
     assert done.code == 2 and done.took_s < 10 and len(done.output) < 10_000
     assert "no model 'harbor-7b'" in done.said("model") and "\x1b" not in done.output
+
+
+async def test_a_slow_server_is_checked_as_far_as_there_is_time(tmp_path: Path) -> None:
+    async with simulated(faults=Faults(extra_latency=0.6))(tmp_path) as url:
+        start = time.monotonic()
+        lines = await preflight(
+            Backend.model_validate({"kind": "vllm", "url": url}), model=MODEL, limit_s=2.2
+        )
+    found = {line.check: line.result for line in lines}
+    assert found["answer"] == found["stream"] == Result.OK and found["tools"] is Result.NOT_CHECKED, lines
+    assert all(line.passed for line in lines) and time.monotonic() - start < 3
 
 
 def write(folder: Path, baseline: str, candidate: dict[str, str]) -> Path:
