@@ -1,13 +1,16 @@
 """What a verdict costs: ``python -m benchmarks.report [--pairs N] [--strict]``.
 
 The pure judgement over two days of pairs, from columns, beside a yardstick: NumPy sorting the six latency columns once, in turns.
-Then ``migrate report --format json`` as its user runs it, on a SQLite store of as many pairs whose comparisons need no model: the
-vectors are in the store's cache. Processor time stands beside wall time, because a machine may have other things to do.
+Then ``migrate report --format json`` as its user runs it, on a SQLite store of so many pairs whose vectors are in the store's
+cache: the first report on the run, which compares every answer, and one more, which has the comparisons too. The first takes
+half a millisecond a pair: ``--pairs 20000`` does in half a minute what a million does in a quarter of an hour. Processor time
+stands beside wall time, because a machine may have other things to do.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import platform
@@ -23,7 +26,7 @@ from statistics import median
 import numpy as np
 
 from benchmarks.calibration.generator import START, TIMEOUT_S, Harm, Traffic, made
-from benchmarks.importing import _said, _sentence, told
+from benchmarks.importing import _processor_time, _said, _sentence, told
 from migrate.embedder import DEFAULT_MODEL, cache_key
 from migrate.store import Store, codec, schema
 from migrate.store.inserting import insert_new
@@ -118,18 +121,20 @@ def spent(work: Callable[[], None]) -> float:
 
 
 def reporting(path: Path, pairs: int) -> bool:
-    """The command on a store: the first report on a run, and one more."""
+    """The command on a store: the first report on a run, which compares all answers, and one more."""
     start = time.perf_counter()
     url = f"sqlite:///{path}"
     count = fill(url, pairs)
     print(
         f"\n{count:,} pairs in a store of {path.stat().st_size / 1e9:.2f} GB, made in {time.perf_counter() - start:.0f} s"
     )
-    first = report_of(url, "first report")
-    wall, peak = report_of(url, "one more") if first else (0.0, 0.0)
+    report_of(url, "first report")
+    wall, peak = report_of(url, "one more")
     return all(
         [
-            told(wall <= MOST_S, f"a report on {count:,} pairs in {wall:.1f} s (at most {MOST_S:.0f})"),
+            told(
+                wall <= MOST_S, f"one more report on {count:,} pairs in {wall:.1f} s (at most {MOST_S:.0f})"
+            ),
             told(peak <= MOST_MB, f"{peak:.0f} MB of memory (at most {MOST_MB:.0f})"),
         ]
     )
@@ -138,20 +143,29 @@ def reporting(path: Path, pairs: int) -> bool:
 def report_of(url: str, name: str) -> tuple[float, float]:
     """Wall seconds and peak MB of the command; prints them."""
     command = (*(sys.executable, "-m", "migrate", "report"), *("--store", url, "--format", "json", "--quiet"))
-    start = time.perf_counter()
+    start, before, peak = time.perf_counter(), _processor_time(), 0.0
     with tempfile.TemporaryFile() as out:
-        running = subprocess.Popen(command, stdout=out)
-        _, status, used = os.wait4(running.pid, 0)
-        wall = time.perf_counter() - start
-        running.returncode = os.waitstatus_to_exitcode(status)
+        with subprocess.Popen(command, stdout=out, stderr=subprocess.DEVNULL) as running:
+            while running.poll() is None:
+                peak = max(peak, _peak_rss(running.pid))
+                time.sleep(0.02)
+        wall, processor = time.perf_counter() - start, _processor_time() - before
         out.seek(0)
         verdict = json.load(out)["verdict"]
     print(
-        f"  {name:13}{wall:8.1f} s, {used.ru_utime + used.ru_stime:.1f} s of processor time, "
-        f"{used.ru_maxrss / 1024:,.0f} MB at most: {verdict}",
+        f"  {name:13}{wall:8.1f} s, {processor:.1f} s of processor time, {peak:,.0f} MB at most: {verdict}",
         flush=True,
     )
-    return wall, used.ru_maxrss / 1024
+    return wall, peak
+
+
+def _peak_rss(pid: int) -> float:
+    """The most resident memory that a process had, MB; 0 when it is gone. Unlike that of ``wait4`` without its parent's."""
+    with contextlib.suppress(OSError):
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) / 1024
+    return 0.0
 
 
 def fill(url: str, pairs: int) -> int:

@@ -107,12 +107,12 @@ class Answers(Table):
     @property
     def failed(self) -> Flags:
         """Asked, and did not deliver."""
-        return _FAILED[self.outcome]
+        return _FAILED.take(self.outcome, mode="clip")
 
     @property
     def missing(self) -> Flags:
         """Nothing is known about the backend."""
-        return _MISSING[self.outcome]
+        return _MISSING.take(self.outcome, mode="clip")
 
     @property
     def answered(self) -> Flags:

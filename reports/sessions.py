@@ -35,9 +35,11 @@ def units(session: NDArray[np.int64], at: Floats) -> NDArray[np.int64]:
 
 def weights(unit: NDArray[np.int64]) -> Floats:
     """1/size of the unit that each pair is in, among these pairs. A negative number is a pair of its own."""
+    weight = np.ones(unit.size)
+    if (unit[1:] > unit[:-1]).all():  # each is another: what a run without sessions is, and quick to see
+        return weight
     known = unit >= 0
     sizes = np.bincount(unit[known])
-    weight = np.ones(unit.size)
     if sizes.size and sizes.max() > 1:
         weight[known] = 1 / sizes[unit[known]]
     return weight
