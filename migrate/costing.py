@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,18 +14,19 @@ from pydantic import ValidationError
 from migrate.config import Config, Price
 from migrate.errors import ConfigError
 from migrate.store import Run, Store
-from replay.exchange import Arm, Observation
+from replay.exchange import Arm
 from reports.benchmark import SCHEMA as BENCH
 from reports.costing import DAY_S
 from reports.doubts import Side, Terms
 from reports.gathered import Gathered
-from reports.judgement import Measured
 from reports.outlook import Outlook, outlook
 from reports.pairing import measure
-from reports.spending import Throughput, Used, measured_throughput, spent, used, used_of
+from reports.spending import Throughput, Used, Using, measured_throughput, spent, used_of
 
 _SAMPLED = ("shadow", "capture")
 """Kinds of runs that recorded a share of the requests, and others all."""
+_MOST = 1e9
+"""Answers, and seconds, of one step of a benchmark."""
 ARMS = (Arm.BASELINE, Arm.CANDIDATE)
 
 
@@ -60,16 +61,16 @@ def stored_price(run: Run, arm: Arm) -> Price | None:
 def of_run(store: Store, run: Run, asked: Asked, *, now: float) -> Outlook:
     """What the run says of costs. Raises ConfigError for a price or a benchmark that cannot be read."""
     benches = {arm: bench_throughput(path) for arm, path in asked.benches.items() if path is not None}
-    answers: dict[Arm, list[tuple[str | None, Measured | None]]] = {arm: [] for arm in Arm}
-    first, last = math.inf, -math.inf
+    using = {arm: Using() for arm in Arm}
+    first, last, requests = math.inf, -math.inf, 0
     for exchange in store.exchanges(run.id):
         session, at = exchange.request.conversation, exchange.request.at
-        first, last = min(first, at), max(last, at)
-        answers[Arm.BASELINE].append((session, _numbers(exchange.baseline)))
-        answers[Arm.CANDIDATE].append((session, _numbers(exchange.candidate)))
-        answers[Arm.BASELINE_REPEAT].append((session, _numbers(exchange.repeat)))
-    traffic = traffic_of(run, store.counters(run.id), len(answers[Arm.BASELINE]), last - first)
-    uses = {arm: used(some) for arm, some in answers.items()}
+        first, last, requests = min(first, at), max(last, at), requests + 1
+        using[Arm.BASELINE].add(session, measure(exchange.baseline))
+        using[Arm.CANDIDATE].add(session, measure(exchange.candidate))
+        using[Arm.BASELINE_REPEAT].add(session, measure(exchange.repeat))
+    traffic = traffic_of(run, store.counters(run.id), requests, last - first)
+    uses = {arm: one.done() for arm, one in using.items()}
     return _outlook(run, uses, traffic, last - first, asked, benches, now=now)
 
 
@@ -83,12 +84,6 @@ def of_report(run: Run, seen: Gathered, counters: Mapping[str, int], *, now: flo
     uses = {arm: used_of(one, seen.prompt_tokens[arm], seen.columns.session) for arm, one in arms.items()}
     span = float(at[-1] - at[0]) if at.size else 0.0
     return _outlook(run, uses, traffic_of(run, counters, at.size, span), span, asked, {}, now=now)
-
-
-def _numbers(observation: Observation | None) -> Measured | None:
-    """Without the gaps between chunks, which nobody pays for."""
-    found = measure(observation)
-    return None if found is None else replace(found, itl_s=())
 
 
 def traffic_of(run: Run, counters: Mapping[str, int], requests: int, span_s: float) -> float | None:
@@ -183,6 +178,6 @@ def _good(step: Mapping[str, Any]) -> tuple[int, float] | None:
     if step["invalid"] or goodput is None or window is None or not goodput["met"]:
         return None
     met, seconds = int(goodput["met"]), float(window)
-    if met < 0 or not 0 < seconds < math.inf:
+    if not (0 < met < _MOST and 0 < seconds < _MOST):
         raise ValueError(met, seconds)
     return met, seconds

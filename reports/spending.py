@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from array import array
 from dataclasses import dataclass
+from hashlib import blake2b
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,23 +71,44 @@ class Used:
     """A number for each; a negative one is a conversation of its own."""
 
 
-def used(answers: Iterable[tuple[str | None, Measured | None]]) -> Used:
-    """Answers with their conversations, in columns. An arm that was not asked used nothing."""
-    rows, known = [], dict[str, int]()
-    for place, (session, one) in enumerate(answers):
-        if one is not None and not one.outcome.missing:
-            number = -place - 1 if session is None else known.setdefault(session, len(known))
-            rows.append((one, number))
-    seen = [one for one, _ in rows]
-    return Used(
-        answered=np.array([one.outcome is Outcome.OK for one in seen], dtype=np.bool_),
-        failed=np.array([one.outcome.failed for one in seen], dtype=np.bool_),
-        retried=np.array([one.attempts > 1 for one in seen], dtype=np.bool_),
-        prompt=np.array([one.prompt_tokens for one in seen], dtype=np.float64),
-        output=np.array([one.output_tokens for one in seen], dtype=np.float64),
-        cached=np.array([one.cached for one in seen], dtype=np.float64),
-        conversation=np.array([number for _, number in rows], dtype=np.int64),
-    )
+class Using:
+    """One arm's requests, added one at a time: 35 bytes for each, and no more, however many there are."""
+
+    def __init__(self) -> None:
+        self._flags = [bytearray() for _ in range(3)]
+        self._numbers = [array("d") for _ in range(3)]
+        self._conversation = array("q")
+
+    def add(self, session: str | None, one: Measured | None) -> None:
+        """A request of that conversation (``None``: its own). An arm that was not asked used nothing."""
+        if one is None or one.outcome.missing:
+            return
+        flags = (one.outcome is Outcome.OK, one.outcome.failed, one.attempts > 1)
+        numbers = (one.prompt_tokens, one.output_tokens, one.cached)
+        for column, flag in zip(self._flags, flags, strict=True):
+            column.append(flag)
+        for values, value in zip(self._numbers, numbers, strict=True):
+            values.append(math.nan if value is None else value)
+        self._conversation.append(-1 if session is None else _number(session))
+
+    def done(self) -> Used:
+        """What was added."""
+        answered, failed, retried = (np.array(column, dtype=np.bool_) for column in self._flags)
+        prompt, output, cached = (np.array(values) for values in self._numbers)
+        return Used(
+            answered=answered,
+            failed=failed,
+            retried=retried,
+            prompt=prompt,
+            output=output,
+            cached=cached,
+            conversation=np.array(self._conversation),
+        )
+
+
+def _number(session: str) -> int:
+    """At least 0, equal for equal conversations."""
+    return int.from_bytes(blake2b(session.encode("utf-8", "surrogatepass"), digest_size=8).digest()) >> 1
 
 
 def used_of(answers: Answers, prompt_tokens: NDArray[np.int64], session: NDArray[np.int64]) -> Used:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -12,11 +15,14 @@ import pytest
 
 from migrate.cli import main
 from migrate.config import Config, Price, parse
+from migrate.costing import bench_throughput
 from migrate.errors import ConfigError
 from migrate.gathering import compared
 from migrate.prices import price_list
 from migrate.store import Store
 from replay.exchange import Exchange, Observation, Usage
+from replay.simulator.server import serving
+from replay.simulator.settings import Settings
 from tests.migrate.test_report import record
 from tests.reports.builders import exchange
 from tests.reports.made import REHEARSAL
@@ -177,6 +183,25 @@ def test_a_benchmark_says_what_a_replica_carries(said) -> None:
     assert day["low"] <= day["expected"] <= day["high"]
 
 
+async def test_a_benchmark_as_migrate_bench_writes_it(tmp_path: Path) -> None:
+    async with serving(Settings()) as url:
+        words = f"--url {url} --concurrency 4 --requests 20 --warmup 0 --goodput e2e=5s --lag-limit 10s --format json --quiet"
+        command = [
+            sys.executable,
+            "-m",
+            "migrate",
+            "bench",
+            *words.split(),
+            "--output",
+            str(tmp_path / "bench.json"),
+        ]
+        done = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    step = json.loads((tmp_path / "bench.json").read_text())["steps"][0]
+    found = bench_throughput(tmp_path / "bench.json")
+    assert found.per_s == pytest.approx(step["goodput"]["per_s"]) and found.low < found.per_s < found.high
+
+
 @pytest.mark.parametrize(
     "step", [{"invalid": ["late"]}, {"goodput": None}, {"goodput": {"met": 0}}, {"window_s": None}]
 )
@@ -189,7 +214,13 @@ def test_a_benchmark_without_good_answers_is_refused(capsys, step) -> None:
 
 def test_a_damaged_benchmark_is_refused(capsys) -> None:
     recorded()
-    for step in ({"goodput": {"met": "many"}}, {"goodput": 3}, {"window_s": -1.0}, {"window_s": "long"}):
+    for step in (
+        {"goodput": {"met": "many"}},
+        {"goodput": 3},
+        {"window_s": -1.0},
+        {"window_s": 1e300},
+        {"goodput": {"met": 10**30}},
+    ):
         bench(step)
         assert cost("--candidate-bench", "bench.json") == 2
         assert "is damaged" in capsys.readouterr().err

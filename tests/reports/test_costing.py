@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -31,13 +32,14 @@ from reports.costing import (
     saving,
 )
 from reports.doubts import Side, Terms
+from reports.judgement import Measured
 from reports.outlook import Outlook, outlook
 from reports.render.cost_drawing import CostChart, cost_chart
 from reports.render.costs import crossing, money, render_terminal
 from reports.render.drawing import HEIGHT, WIDTH
 from reports.render.html import render_html
 from reports.render.json import render_json
-from reports.spending import Throughput, mean, measured_throughput, spent, used
+from reports.spending import Throughput, Used, Using, mean, measured_throughput, spent
 from tests.reports.builders import alike, document
 from tests.reports.made import START, answer, failure
 
@@ -183,6 +185,13 @@ def test_throughput_has_the_interval_of_a_count():
         pytest.approx(8.1364, 1e-4),
         pytest.approx(12.1627, 1e-4),
     )
+
+
+def used(answers: Iterable[tuple[str | None, Measured | None]]) -> Used:
+    using = Using()
+    for session, one in answers:
+        using.add(session, one)
+    return using.done()
 
 
 def side(arm: str, price: TokenPrice | GpuPrice | None, **more: object) -> Side:
