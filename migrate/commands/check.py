@@ -53,26 +53,27 @@ def check(path: Path, watch: bool, form: str) -> int:
     About a dozen requests of a few tokens go to each backend. Exits 2 when something would make a run fail.
     """
     config = load(path)
-    arms = asyncio.run(_watched(config) if watch else _both(config))
-    rows = beside(arms, _traffic(config.store.url))
+    traffic = _traffic(config.store.url)
+    arms = asyncio.run((_watched if watch else _both)(config, traffic))
+    rows = beside(arms, traffic)
     printed(_json(rows) if form == "json" else _screen(rows, list(arms)))
     return 0 if all(row.result is not Result.FAIL for row in rows) else 2
 
 
-async def _both(config: Config) -> Arms:
-    model = config.baseline.model
-    arms = {"baseline": preflight(config.baseline, model=model)}
+async def _both(config: Config, traffic: Uses | None) -> Arms:
+    model, fields = config.baseline.model, traffic.fields if traffic else {}
+    arms = {"baseline": preflight(config.baseline, model=model, fields=fields)}
     if config.candidate:
         named = config.candidate.models.get(model or "", config.candidate.model or model)
-        arms["candidate"] = preflight(config.candidate, model=named)
+        arms["candidate"] = preflight(config.candidate, model=named, fields=fields)
     return dict(zip(arms, await asyncio.gather(*arms.values()), strict=True))
 
 
-async def _watched(config: Config) -> Arms:
+async def _watched(config: Config, traffic: Uses | None) -> Arms:
     """Checks again and again, until nothing fails that time may heal."""
     start, said = monotonic(), ""
     while True:
-        arms = await _both(config)
+        arms = await _both(config, traffic)
         failing = [(arm, line) for arm, lines in arms.items() for line in lines if not line.passed]
         if not failing or not all(line.passing for _, line in failing):
             return arms

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from time import monotonic
+from typing import Any
 
 from migrate.config import Backend
 from migrate.preflight.answers import answers
@@ -22,12 +24,14 @@ __all__ = ["Line", "Result", "preflight"]
 LIMIT_S = 9.0
 
 
-async def preflight(backend: Backend, *, model: str | None, limit_s: float = LIMIT_S) -> tuple[Line, ...]:
+async def preflight(
+    backend: Backend, *, model: str | None, limit_s: float = LIMIT_S, fields: Mapping[str, Any] | None = None
+) -> tuple[Line, ...]:
     """The lines on one backend, in the order in which a person would look.
 
     It stops at the first that fails: what follows would fail for the same reason. Never raises for what a server does, and
     takes ``limit_s`` seconds at most, a little more while a name is resolved. ``model``: the name to ask this backend for;
-    ``None`` takes the first that it lists.
+    ``None`` takes the first that it lists. ``fields``: of captured requests, that are to be asked with (``traffic.Uses``).
     """
     until = monotonic() + limit_s
     facts = facts_of(backend.kind, backend.preset)
@@ -41,11 +45,11 @@ async def preflight(backend: Backend, *, model: str | None, limit_s: float = LIM
         return lines
     async with Client() as client:
         asking = Asking(client, url=backend.url, key=value, model=model, until=until)
-        found = (*lines, *await _asked(asking, facts, backend))
+        found = (*lines, *await _asked(asking, facts, backend, fields or {}))
     return tuple({line.check: line for line in found}.values())
 
 
-async def _asked(asking: Asking, facts: Facts, backend: Backend) -> list[Line]:
+async def _asked(asking: Asking, facts: Facts, backend: Backend, fields: Mapping[str, Any]) -> list[Line]:
     """Pages, answers, features. A later line on a check takes the place of an earlier one."""
     keyed = backend.api_key_env is not None
     lines = [await health(asking, facts)]
@@ -63,4 +67,4 @@ async def _asked(asking: Asking, facts: Facts, backend: Backend) -> list[Line]:
     lines += await answers(asking, facts, backend, healthy=healthy, keyed=keyed)
     if not lines[-1].passed:
         return lines
-    return [*lines, *await features(asking, facts), context(asking.model, listed, facts)]
+    return [*lines, *await features(asking, facts, fields), context(asking.model, listed, facts)]

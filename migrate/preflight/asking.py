@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from time import monotonic
 from typing import Any
-
-import orjson
 
 from migrate.preflight.lines import clean
 from replay.client import Call, Client
@@ -17,6 +16,7 @@ from replay.decoding import header, observe, parse_object
 from replay.exchange import JSON, Answer, Arm, Ending, ErrorClass, Failure, Recording
 from replay.failures import rejected_parameter, transport_failure
 from replay.recorder import Recorder
+from replay.values import compact
 
 CHAT = "/v1/chat/completions"
 _LARGEST = 8 * 2**20
@@ -82,8 +82,17 @@ class Asking:
         """A page."""
         return await self._send("GET", path, b"", within)
 
-    async def chat(self, *, within: float, tokens: int = 1, content: str = _FEW, **fields: Any) -> Told:
+    async def chat(
+        self,
+        *,
+        within: float,
+        tokens: int = 1,
+        content: str = _FEW,
+        more: Mapping[str, Any] | None = None,
+        **fields: Any,
+    ) -> Told:
         """A chat completion of at most ``tokens`` tokens; the limit goes by its other name where the backend knows only that."""
+        fields |= more or {}
         told = await self._patiently(self._chat(tokens, content, fields), within)
         if (
             told.failure is None
@@ -95,7 +104,8 @@ class Asking:
 
     def _chat(self, tokens: int, content: str, fields: dict[str, Any]) -> bytes:
         messages = [{"role": "user", "content": content}]
-        return orjson.dumps({"model": self.model or "", "messages": messages, self.cap: tokens} | fields)
+        body = {"model": self.model or "", "messages": messages, self.cap: tokens} | fields
+        return compact(body).encode()
 
     async def _patiently(self, body: bytes, within: float) -> Told:
         """Asks again where the server is only busy for a moment."""

@@ -29,7 +29,7 @@ CHECKS = (
     "errors",
     "context",
 )
-"""In the order in which a person would look."""
+"""In the order in which a person would look; fields that the traffic asks with follow."""
 _GRAVITY = (Result.FAIL, Result.DIFFERS, Result.NOT_CHECKED, Result.OK)
 
 
@@ -53,7 +53,10 @@ def beside(arms: Mapping[str, tuple[Line, ...]], traffic: Uses | None = None) ->
     """
     by_arm = {arm: {line.check: line for line in lines} for arm, lines in arms.items()}
     rows = []
-    for check in CHECKS:
+    others = dict.fromkeys(
+        line.check for lines in arms.values() for line in lines if line.check not in CHECKS
+    )
+    for check in (*CHECKS, *others):
         sides = {arm: lines[check] for arm, lines in by_arm.items() if check in lines}
         if sides:
             row = _row(check, sides, among=len(arms))

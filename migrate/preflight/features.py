@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from migrate.preflight.asking import Asking, Told
-from migrate.preflight.lines import Line, ok, unknown, unlike
+from migrate.preflight.lines import Line, clean, ok, unknown, unlike
+from migrate.preflight.traffic import FIELD
 from replay.backends import Facts
 from replay.decoding import parse_object
 from replay.exchange import Choice, ErrorClass
@@ -44,12 +47,16 @@ _SCHEMA = {
 _NOBODYS = "migrate-check-no-such-model"
 
 
-async def features(asking: Asking, facts: Facts) -> tuple[Line, ...]:
+async def features(asking: Asking, facts: Facts, fields: Mapping[str, Any]) -> tuple[Line, ...]:
     """One line for each feature. A backend that lacks one is no failure by itself: the traffic or the other side decides.
 
     Tools and schema come last: the first of them may make an engine compile for seconds, in which it answers nobody.
+    ``fields``: what the traffic asks with beyond that, each with a value.
     """
-    plain = await _together(asking, facts, _logprobs, _seed, _usage, _unknown_field, _unknown_model, _errors)
+    used = [functools.partial(_field, name=name, value=value) for name, value in fields.items()]
+    plain = await _together(
+        asking, facts, _logprobs, _seed, _usage, _unknown_field, _unknown_model, _errors, *used
+    )
     return (*await _together(asking, facts, _tools, _schema), *plain)
 
 
@@ -141,6 +148,16 @@ async def _unknown_field(asking: Asking, facts: Facts) -> Line:
     return unlike(
         "other fields", f"a field that it does not know is refused ({told.words})", change, "refused"
     )
+
+
+async def _field(asking: Asking, facts: Facts, *, name: str, value: Any) -> Line:
+    check = FIELD + clean(name, most=40)
+    told = await asking.chat(within=_WITHIN_S, more={name: value})
+    if (lacking := _lacking(check, told, facts)) is not None:
+        return replace(
+            lacking, change=lacking.change or "leave it out there, or ask by the name that it has there"
+        )
+    return ok(check, "taken", "served")
 
 
 async def _unknown_model(asking: Asking, facts: Facts) -> Line:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from replay.decoding import parse_object
@@ -12,6 +13,17 @@ from replay.exchange import JSON
 
 _BYTES_A_TOKEN = 4
 """Of prompts in JSON; no language that is common takes fewer, so that a prompt is never called longer than it is."""
+
+
+FIELD = "field "
+"""Before a request's field, the name of the check that asks with it."""
+_USUAL = """model messages prompt input stream stream_options max_tokens max_completion_tokens temperature top_p n stop seed
+user metadata store tools tool_choice parallel_tool_calls response_format structured_outputs logprobs top_logprobs"""
+_ASKED = frozenset(_USUAL.split())
+"""Fields that every backend takes, or that have a check of their own."""
+_MOST_FIELDS = 8
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,39}")
+_WORD = re.compile(r"[a-z_-]{1,12}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +34,8 @@ class Uses:
     """Those that were looked at."""
     features: Mapping[str, int]
     """How many use it, by check."""
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    """The most used of the fields that not every backend takes, each with a value from a request that is no text of anybody's."""
     prompts: tuple[int, ...] = ()
     """Tokens of each prompt, at least about."""
 
@@ -33,12 +47,33 @@ class Uses:
 def uses(bodies: Iterable[bytes]) -> Uses:
     """The uses in request bodies; what is no JSON object uses nothing."""
     features: Counter[str] = Counter()
+    values: dict[str, Any] = {}
     prompts = []
     for body in bodies:
         asked = parse_object(body) or {}
         features.update(check for check, wants in _WANTS.items() if wants(asked))
+        if "messages" in asked:
+            special = {name: value for name, value in asked.items() if _worth_asking(name, value)}
+            features.update(FIELD + name for name in special)
+            values |= special
         prompts.append(_prompt(body, asked))
-    return Uses(requests=len(prompts), features=features, prompts=tuple(prompts))
+    most = sorted(values, key=lambda name: -features[FIELD + name])[:_MOST_FIELDS]
+    fields = {name: values[name] for name in most}
+    return Uses(requests=len(prompts), features=features, fields=fields, prompts=tuple(prompts))
+
+
+def _worth_asking(name: str, value: Any) -> bool:
+    return name not in _ASKED and _NAME.fullmatch(name) is not None and _harmless(value)
+
+
+def _harmless(value: Any) -> bool:
+    """Numbers, switches and short words, also in an object; a text may be somebody's, and stays here."""
+    if isinstance(value, dict):
+        return bool(value) and all(
+            _WORD.fullmatch(name) and not isinstance(inner, dict) and _harmless(inner)
+            for name, inner in value.items()
+        )
+    return isinstance(value, int | float) or (isinstance(value, str) and _WORD.fullmatch(value) is not None)
 
 
 def _prompt(body: bytes, asked: JSON) -> int:

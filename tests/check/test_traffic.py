@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
 from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
 
 from migrate.cli import cli
 from migrate.preflight.traffic import uses
@@ -19,7 +22,7 @@ TOOLS = {"tools": [{"type": "function", "function": {"name": "get_tide"}}]}
 
 
 async def with_traffic(
-    folder: Path, server: Server, *asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    folder: Path, server: Server, *asked: dict[str, Any], kind: str = "vllm", monkeypatch: pytest.MonkeyPatch
 ) -> Checked:
     """The check of a candidate after ``asked`` were imported into the store of the configuration."""
     monkeypatch.chdir(folder)
@@ -28,7 +31,7 @@ async def with_traffic(
     done = CliRunner().invoke(cli, ["import", "log.jsonl", "--store", "sqlite:///migrate.db"])
     assert done.exit_code == 0, done.output
     async with server(folder) as url:
-        return await checked(folder, {"kind": "vllm", "url": url})
+        return await checked(folder, {"kind": kind, "url": url})
 
 
 async def test_a_lack_that_the_traffic_needs_is_a_failure(
@@ -54,6 +57,35 @@ async def test_prompts_beyond_a_smaller_context_are_counted(
     done = await with_traffic(tmp_path, simulated(context=4_096), {}, long, monkeypatch=monkeypatch)
     assert done.rows["context"]["result"] == "FAIL"
     assert "1 of 2 captured requests" in done.said("context")
+
+
+async def test_fields_of_the_traffic_are_asked_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = {
+        "enable_thinking": False,
+        "top_k": 40,
+        "within": 1,
+        "tokens": 5,
+        "note": "to Anna, in private",
+    }
+    server = simulated(dialect="tensorrt-llm")
+    done = await with_traffic(
+        tmp_path, server, asked, {"top_k": 1}, kind="tensorrt-llm", monkeypatch=monkeypatch
+    )
+    assert done.code == 2 and done.rows["field enable_thinking"]["result"] == "FAIL"
+    assert "1 of 2 captured requests" in done.said("field enable_thinking")
+    assert done.rows["field top_k"]["result"] == "OK" and "field note" not in done.rows
+
+
+@given(st.dictionaries(st.text(), st.text() | st.integers() | st.dictionaries(st.text(), st.text())))
+def test_no_text_is_asked_with(asked: dict[str, Any]) -> None:
+    fields = uses([json.dumps({"messages": []} | asked).encode()]).fields
+    words = [
+        word for value in fields.values() for word in (value.values() if isinstance(value, dict) else [value])
+    ]
+    assert all(
+        not isinstance(word, str) or (word.isascii() and len(word) <= 12 and " " not in word)
+        for word in words
+    )
 
 
 def test_bodies_of_any_kind_are_looked_at() -> None:
