@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 from urllib.parse import urlsplit
 
 from migrate.config import Backend
@@ -12,6 +13,7 @@ from migrate.preflight.lines import Line, clean, failed, ok, unknown
 from migrate.preflight.naming import closest, some
 from migrate.preflight.reach import place, speaks_tls
 from replay.backends import BACKENDS, Facts
+from replay.decoding import parse_object
 from replay.exchange import JSON
 
 MODELS = "/v1/models"
@@ -98,13 +100,20 @@ async def models(asking: Asking, facts: Facts, backend: Backend, *, keyed: bool)
         return Listed(line=unknown("models", f"{MODELS} answered {told.words}"))
     if told.status != 200 or told.failure is not None:
         return Listed(line=wordless("models", told, MODELS, facts))
-    entries = (told.json or {}).get("data")
-    if not isinstance(entries, list):
+    entries = _entries(told)
+    if entries is None:
         page = "a web page" if told.body.lstrip()[:1] == b"<" else "no list of models"
         change = "is url that of an API? A login page or another program may be there"
         return Listed(line=failed("models", f"{MODELS} answered {page}", change))
     cards = tuple(one for one in entries if isinstance(one, dict) and isinstance(one.get("id"), str))
     return Listed(line=_kind(cards, facts) or ok("models", f"{len(cards)} listed"), cards=cards)
+
+
+def _entries(told: Told) -> list[Any] | None:
+    """The entries of a model list, also of one that is a bare list, as Together's is; ``None`` when it is none."""
+    wrapped = parse_object(b'{"data":' + told.body + b"}") if told.body.lstrip()[:1] == b"[" else told.json
+    entries = (wrapped or {}).get("data")
+    return entries if isinstance(entries, list) else None
 
 
 def refused_key(told: Told, backend: Backend, *, keyed: bool) -> Line:
@@ -127,10 +136,7 @@ async def _elsewhere(asking: Asking, told: Told, backend: Backend) -> Line:
         if prefix == path:
             continue
         page = await there.get(prefix + MODELS, within=1.0)
-        found = page.status in (401, 403) or (
-            page.status == 200 and isinstance((page.json or {}).get("data"), list)
-        )
-        if found:
+        if page.status in (401, 403) or (page.status == 200 and _entries(page) is not None):
             return failed(
                 "models", detail, f"the API begins elsewhere on this host; url: {clean(root + prefix)}/v1"
             )

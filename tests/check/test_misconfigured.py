@@ -452,11 +452,12 @@ async def test_a_limit_of_tokens_goes_by_the_name_that_the_backend_knows(tmp_pat
         elif request.startswith(b"POST"):
             writer.write(reply(ONE))
         else:
-            writer.write(reply(orjson.dumps({"data": [{"id": MODEL}]})))
+            writer.write(reply(orjson.dumps([{"id": MODEL}])))  # a bare list, as Together's is
 
     async with saying(act)(tmp_path) as address:
         done = await checked(tmp_path, {"kind": "relay", "url": address})
     assert done.code == 0 and done.rows["answer"]["result"] == "OK", done.output
+    assert done.rows["model"]["result"] == "OK"
 
 
 def test_there_are_thirty() -> None:
