@@ -35,6 +35,13 @@ async def test_every_cell_of_a_dialect_is_so(kind: str) -> None:
     assert told and {name: shown(lines[name]) for name in told} == told
 
 
+async def test_a_call_of_a_tool_without_a_parser_is_left_in_the_text() -> None:
+    async with serving(settings("tensorrt-llm", lacks=frozenset(("tool-parser",)))) as url:
+        backend = Backend.model_validate({"kind": "tensorrt-llm", "url": url})
+        lines = {line.check: line for line in await preflight(backend, model="harbor-7b")}
+    assert lines["tools"].value == cells("tensorrt-llm", "dialect")["tools without parser"]
+
+
 @pytest.mark.parametrize("kind", COLUMNS)
 async def test_the_routes_are_those_of_the_facts_and_are_there(kind: str) -> None:
     facts = BACKENDS[kind]
