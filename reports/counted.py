@@ -48,3 +48,24 @@ class Counted:
         sums = np.append(0, np.cumsum(self.counts))
         found: NDArray[np.int64] = sums[np.searchsorted(self.values, values, side="right")]
         return found
+
+
+class Counting:
+    """Values that come in parts, of which a few are held apart before they are put together."""
+
+    def __init__(self) -> None:
+        self._parts: list[Counted] = []
+
+    def add(self, part: Counted) -> None:
+        """Some more."""
+        self._parts.append(part)
+        first, *rest = (some.values.size for some in self._parts)
+        if sum(rest) > max(first, _MANY):
+            self._parts = [Counted.together(self._parts)]
+
+    def all(self) -> Counted:
+        """Those that came."""
+        return Counted.together(self._parts)
+
+
+_MANY = 2**19

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,9 +15,9 @@ from numpy.typing import NDArray
 from replay.exchange import JSON, Arm
 from reports.causes import Cause, together
 from reports.columns import LANGUAGE, MOST_VALUES, RATES, Answers, Columns, in_order, most_frequent
-from reports.counted import Counted
+from reports.counted import Counted, Counting
 from reports.judgement import Severity
-from reports.sheets import ARMS, OF_A_PAIR, OF_AN_ARM, Sheet, sheet
+from reports.sheets import ARMS, LABELLED, OF_A_PAIR, OF_AN_ARM, Sheet, sheet
 from reports.shown import Item
 from reports.stats import Flags, Floats
 
@@ -23,16 +25,17 @@ from reports.stats import Flags, Floats
 class Names:
     """The ids of pairs by their place; kept as JSON, because of a million hardly any is asked for."""
 
-    def __init__(self, parts: Iterable[Sequence[str]]) -> None:
+    def __init__(self) -> None:
         self._parts: list[bytes] = []
-        starts = [0]
-        for part in parts:
-            self._parts.append(json.dumps(part).encode())
-            starts.append(starts[-1] + len(part))
-        self._starts = np.array(starts)
+        self._starts = [0]
+
+    def add(self, names: Sequence[str]) -> None:
+        """Of the next pairs."""
+        self._parts.append(json.dumps(names).encode())
+        self._starts.append(self._starts[-1] + len(names))
 
     def __getitem__(self, place: int) -> str:
-        part = int(np.searchsorted(self._starts, place, side="right")) - 1
+        part = bisect_right(self._starts, place) - 1
         name: str = json.loads(self._parts[part])[place - self._starts[part]]
         return name
 
@@ -57,7 +60,7 @@ class Gathered:
     """Of the comparison, as ``compare.model.rank`` has it; -1 without one."""
     similarity: Floats
     """NaN where there is none."""
-    leading: NDArray[np.int64]
+    leading: NDArray[np.int32]
     """A number for each category of the gravest finding."""
     prompt: NDArray[np.uint64]
     """Equal where the same was asked; 0 where it is not known."""
@@ -97,85 +100,108 @@ def of_items(items: Sequence[Item]) -> Gathered:
 
 
 def gather(sheets: Iterable[Sheet]) -> Gathered:
-    """Sheets that follow each other in time. They are used up."""
-    pages = list(sheets) or [sheet(())]
-    whole, words = _Whole(pages), [page.words for page in pages]
+    """Sheets that follow each other in time; each may be forgotten when the next one is read."""
+    whole = _Growing()
+    for page in sheets:
+        whole.add(page)
+    if not whole.size:
+        whole.add(sheet(()))
     return Gathered(
-        columns=_columns(whole, words),
-        ids=Names(said.pop("ids") for said in words),
+        columns=_columns(whole),
+        ids=whole.ids,
         severity=whole.take("severity"),
         similarity=whole.take("similarity"),
-        leading=whole.coded("leading", [said["leading"] for said in words])[1],
+        leading=whole.take("leading"),
         prompt=whole.take("prompt"),
         system=whole.take("system"),
         answer={arm: whole.take(f"{name}.answer") for arm, name in ARMS.items()},
         prompt_tokens={arm: whole.take(f"{name}.prompt_tokens") for arm, name in ARMS.items()},
-        gaps={arm: _gaps(pages, name) for arm, name in ARMS.items()},
-        causes=together(_cause(said) for page in words for said in page["causes"]),
+        gaps={
+            arm: Timed(requests=whole.with_gaps[name], seconds=whole.gaps[name].all())
+            for arm, name in ARMS.items()
+        },
+        causes=whole.causes,
     )
 
 
-class _Whole:
-    """Arrays of all sheets; each is handed over once, so that little is held twice."""
+class _Growing:
+    """Arrays that get longer with each sheet, in place: a run is never held twice."""
 
-    def __init__(self, pages: Sequence[Sheet]) -> None:
-        self._pages = pages
-        self.sizes = [len(page) for page in pages]
+    def __init__(self) -> None:
+        self.size = 0
+        self.ids = Names()
+        self.gaps = {name: Counting() for name in ARMS.values()}
+        self.with_gaps = dict.fromkeys(ARMS.values(), 0)
+        self.causes: tuple[Cause, ...] = ()
+        self._words: dict[str, dict[str, int]] = {}
+        """What the codes in an array stand for, by its name."""
+        self._arrays: dict[str, NDArray[Any]] = {}
+
+    def add(self, page: Sheet) -> None:
+        said, rows = page.words, len(page)
+        for name, array in page.arrays.items():
+            words = said["codes"].get(name)
+            self._put(name, array if words is None else self._places(name, words)[array], rows)
+        for name in self._arrays.keys() - page.arrays.keys():  # labels that nothing on this sheet has
+            self._put(name, np.full(rows, -1, dtype=np.int32), rows)
+        for name in ARMS.values():
+            self.gaps[name].add(page.gaps[name])
+            self.with_gaps[name] += said["with_gaps"][name]
+        self.causes = together([*self.causes, *map(_cause, said["causes"])])
+        self.ids.add(said["ids"])
+        self.size += rows
 
     def take(self, name: str) -> NDArray[Any]:
-        """One after the other; a column of which nothing is known takes no memory."""
-        parts = self.parts(name)
-        if sum(self.sizes) and not sum(map(len, parts)):
-            return np.broadcast_to(np.array(np.nan), (sum(self.sizes),))
-        return np.concatenate(
-            [
-                part if len(part) == size else np.full(size, np.nan)
-                for part, size in zip(parts, self.sizes, strict=True)
-            ]
-        )
+        """Once; a column of which nothing is known takes no memory."""
+        known = self._arrays.pop(name, None)
+        return np.broadcast_to(np.array(np.nan), (self.size,)) if known is None else known
 
-    def parts(self, name: str) -> list[NDArray[Any]]:
-        """Each sheet's."""
-        return [page.arrays.pop(name) for page in self._pages]
+    def coded(self, name: str) -> tuple[list[str], NDArray[np.int32]]:
+        """The words of an array, and the place of each pair's among them; -1 where there is none."""
+        return list(self._words.get(name, ())), self.take(name)
 
-    def coded(self, name: str, words: Sequence[Sequence[str]]) -> tuple[list[str], NDArray[np.int64]]:
-        """The words of all sheets, and the place of each pair's among them; -1 stays."""
-        return _together(words, self.parts(name))
+    def labels(self) -> set[str]:
+        """The dimensions that are left."""
+        return {name.removeprefix(LABELLED) for name in self._arrays if name.startswith(LABELLED)}
 
+    def _places(self, name: str, words: Sequence[str]) -> NDArray[np.int32]:
+        known = self._words.setdefault(name, {})
+        return np.array([*(known.setdefault(word, len(known)) for word in words), -1], dtype=np.int32)
 
-def _together(
-    words: Sequence[Sequence[str]], codes: Sequence[NDArray[Any]]
-) -> tuple[list[str], NDArray[np.int64]]:
-    """Codes that each count in words of their own, as codes in the words of all."""
-    known: dict[str, int] = {}
-    places = [np.array([*(known.setdefault(one, len(known)) for one in some), -1]) for some in words]
-    return list(known), np.concatenate([place[code] for place, code in zip(places, codes, strict=True)])
+    def _put(self, name: str, part: NDArray[Any], rows: int) -> None:
+        """What nothing is known of, on this sheet or on those before, is NaN, or -1 in codes; all else is always known."""
+        if name not in self._arrays:
+            if rows and not len(part):
+                return
+            self._arrays[name] = _unknown(part, self.size)
+        whole = self._arrays[name]
+        whole.resize((self.size + rows, *part.shape[1:]), refcheck=False)
+        whole[self.size :] = part if len(part) == rows else _unknown(part, rows)
 
 
-def _columns(whole: _Whole, words: Sequence[JSON]) -> Columns:
-    spoken = [
-        whole.coded(f"{name}.language", [said["languages"] for said in words]) for name in ARMS.values()
-    ]
-    known = spoken[0][0]  # the same for all arms
-    heard = np.concatenate([codes for _, codes in spoken[:2]])
-    languages = most_frequent(*_present(known, heard))[0][:MOST_VALUES]
-    versions = tuple(sorted({version for said in words for version in said["versions"]}))
-    dimensions, slices = _slices(whole, [dict(said["dimensions"]) for said in words])
+def _unknown(part: NDArray[Any], rows: int) -> NDArray[Any]:
+    value = {"f": np.nan, "i": -1}.get(part.dtype.kind, 0)
+    return np.full((rows, *part.shape[1:]), value, dtype=part.dtype)
 
-    def arm(name: str, said: NDArray[np.int64]) -> Answers:
-        version = whole.coded(f"{name}.version", [page["versions"] for page in words])
+
+def _columns(whole: _Growing) -> Columns:
+    known, heard = zip(*(whole.coded(f"{name}.language") for name in ARMS.values()), strict=True)
+    languages = _languages(known[:2], heard[:2])
+    version = {name: whole.coded(f"{name}.version") for name in ARMS.values()}
+    versions = tuple(sorted({one for words, _ in version.values() for one in words}))
+
+    def arm(name: str, words: Sequence[str], said: NDArray[np.int32]) -> Answers:
         return Answers(
             **{key: whole.take(f"{name}.{key}") for key in OF_AN_ARM},
-            version=_placed(versions, *version),
-            traits=_traits(whole.take(f"{name}.rates"), said, [known.index(one) for one in languages]),
+            version=_placed(versions, *version[name]),
+            traits=_traits(whole.take(f"{name}.rates"), _placed(languages, words, said), len(languages)),
         )
 
-    baseline, candidate, repeat = (
-        arm(name, said) for name, (_, said) in zip(ARMS.values(), spoken, strict=True)
-    )
+    baseline, candidate, repeat = map(arm, ARMS.values(), known, heard)
+    dimensions, slices = _slices(whole)
     of_a_pair: dict[str, Any] = {name: whole.take(name) for name in OF_A_PAIR}
     return Columns(
-        position=np.arange(sum(whole.sizes)),
+        position=np.arange(whole.size),
         baseline=baseline,
         candidate=candidate,
         repeat=repeat,
@@ -188,39 +214,37 @@ def _columns(whole: _Whole, words: Sequence[JSON]) -> Columns:
     )
 
 
-def _present(words: Sequence[str], codes: NDArray[np.int64]) -> tuple[list[str], NDArray[np.int64]]:
-    """Only words that occur."""
-    counts = np.bincount(codes + 1, minlength=len(words) + 1)[1:]
-    place = np.append(np.cumsum(counts > 0) - 1, -1)
-    return [word for word, count in zip(words, counts, strict=True) if count], place[codes]
+def _languages(known: Sequence[Sequence[str]], heard: Sequence[NDArray[np.int32]]) -> tuple[str, ...]:
+    """Those that most answers of both arms are in."""
+    counts: Counter[str] = Counter()
+    for words, said in zip(known, heard, strict=True):
+        found = np.bincount(said + 1, minlength=len(words) + 1)[1:].tolist()
+        counts.update(dict(zip(words, found, strict=True)))
+    spoken = sorted((name for name, count in counts.items() if count), key=lambda name: (-counts[name], name))
+    return tuple(spoken[:MOST_VALUES])
 
 
-def _placed(order: Sequence[str], words: Sequence[str], codes: NDArray[np.int64]) -> NDArray[np.int32]:
-    """Codes in these words, as places in their order."""
-    return np.array([*map(order.index, words), -1], dtype=np.int32)[codes]
+def _placed(order: Sequence[str], words: Sequence[str], codes: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Codes in these words, as places in their order; of a word that is not in it, the place behind the last."""
+    place = {word: at for at, word in enumerate(order)}
+    return np.array([*(place.get(word, len(order)) for word in words), -1], dtype=np.int32)[codes]
 
 
-def _traits(rates: NDArray[np.int8], said: NDArray[np.int64], languages: Sequence[int]) -> NDArray[np.int8]:
-    """With a column for each of the languages, by what each answer is in."""
-    spoken = [np.where(said < 0, -1, said == one).astype(np.int8) for one in languages]
-    return np.concatenate([rates, *(one[:, None] for one in spoken)], axis=1)
+def _traits(rates: NDArray[np.int8], said: NDArray[np.int32], languages: int) -> NDArray[np.int8]:
+    """With a column for each language, by what each answer is in."""
+    traits = np.empty((len(rates), len(RATES) + languages), dtype=np.int8)
+    traits[:, : len(RATES)] = rates
+    for one in range(languages):
+        traits[:, len(RATES) + one] = np.where(said < 0, -1, said == one)
+    return traits
 
 
-def _slices(
-    whole: _Whole, words: Sequence[dict[str, Sequence[str]]]
-) -> tuple[tuple[tuple[str, tuple[str, ...]], ...], NDArray[np.int32]]:
+def _slices(whole: _Growing) -> tuple[tuple[tuple[str, tuple[str, ...]], ...], NDArray[np.int32]]:
     """The dimensions with their most frequent values, and each pair's place."""
-    codes = whole.parts("slices")
-    dimensions = []
-    order = in_order({name for said in words for name in said})
-    slices = np.empty((sum(whole.sizes), len(order)), dtype=np.int32)
+    order, dimensions = in_order(whole.labels()), []
+    slices = np.empty((whole.size, len(order)), dtype=np.int32)
     for column, name in enumerate(order):
-        found = [
-            part[:, list(said).index(name)] if name in said else np.full(len(part), -1)
-            for part, said in zip(codes, words, strict=True)
-        ]
-        values, places = most_frequent(*_together([said.get(name, ()) for said in words], found))
-        slices[:, column] = places
+        values, slices[:, column] = most_frequent(*whole.coded(f"{LABELLED}{name}"))
         dimensions.append((name, values))
     return tuple(dimensions), slices
 
@@ -234,13 +258,6 @@ def _sessions(digests: NDArray[np.uint64]) -> NDArray[np.int64]:
     number[np.argsort(first)] = np.arange(first.size)
     numbers[known] = number[place]
     return numbers
-
-
-def _gaps(pages: Sequence[Sheet], name: str) -> Timed:
-    parts = (Counted(page.arrays[f"{name}.gaps"], page.arrays[f"{name}.gap_counts"]) for page in pages)
-    return Timed(
-        requests=sum(page.words["with_gaps"][name] for page in pages), seconds=Counted.together(parts)
-    )
 
 
 def _cause(said: JSON) -> Cause:

@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
 from hashlib import blake2b
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,8 @@ OF_A_PAIR = (
     ),
 )
 """Columns that are kept as they are."""
+LABELLED = "label:"
+"""Before the name of a dimension."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,8 +48,10 @@ class Sheet:
 
     arrays: dict[str, NDArray[Any]]
     """By name, those of an arm with its name and a dot before; an array of floats that are all NaN has no length."""
+    gaps: dict[str, Counted]
+    """Between chunks of an arm's answers; seconds, to the microsecond."""
     words: JSON
-    """Ids, what the numbers in arrays stand for, and the causes."""
+    """Ids, what the codes in arrays stand for (by the name of the array), and the causes."""
 
     def __len__(self) -> int:
         return int(self.arrays["at"].size)
@@ -62,30 +67,36 @@ def sheet(items: Iterable[Item]) -> Sheet:
     ordered = sorted(items, key=lambda item: (item.pair.at, item.pair.id))
     pairs = [item.pair for item in ordered]
     table = columns(pairs, most=None)
-    words, codes = _leading(ordered)
-    arrays = {name: getattr(table, name) for name in (*OF_A_PAIR, "slices")} | {
+    words, leads = _leading(ordered)
+    arrays = {name: getattr(table, name) for name in OF_A_PAIR} | {
         "session": _digests([pair.session for pair in pairs]),
         "prompt": _digests([pair.prompt or None for pair in pairs]),
         "system": np.array([pair.system_prompt for pair in pairs], dtype=np.bool_),
         "severity": np.array([_severity(item) for item in ordered], dtype=np.int8),
         "similarity": np.array([_similarity(item) for item in ordered], dtype=np.float64),
-        "leading": codes,
+        "leading": leads,
     }
-    gaps: dict[str, int] = {}
+    codes: dict[str, Sequence[str]] = {"leading": words}
+    for column, (name, values) in enumerate(table.dimensions):
+        arrays[f"{LABELLED}{name}"] = table.slices[:, column]
+        codes[f"{LABELLED}{name}"] = values
+    gaps, with_gaps = {}, {}
     for name in ARMS.values():
         seen = [_of(pair, name) for pair in pairs]
         arrays |= {f"{name}.{key}": value for key, value in _arm(getattr(table, name), seen).items()}
-        gaps[name] = sum(bool(one and one.outcome is Outcome.OK and one.itl_s) for one in seen)
+        codes[f"{name}.version"] = table.versions
+        codes[f"{name}.language"] = [one.removeprefix(LANGUAGE) for one in table.traits[len(RATES) :]]
+        streamed = [one.itl_s for one in seen if one and one.outcome is Outcome.OK and one.itl_s]
+        gaps[name] = Counted.of(np.array(list(chain.from_iterable(streamed)), dtype=np.float64).round(6))
+        with_gaps[name] = len(streamed)
     found = causes((item.pair.at, item.comparison) for item in ordered if item.comparison)
     return Sheet(
         arrays={name: _short(array) for name, array in arrays.items()},
+        gaps=gaps,
         words={
             "ids": [pair.id for pair in pairs],
-            "versions": table.versions,
-            "languages": [name.removeprefix(LANGUAGE) for name in table.traits[len(RATES) :]],
-            "dimensions": table.dimensions,
-            "leading": words,
-            "with_gaps": gaps,
+            "codes": codes,
+            "with_gaps": with_gaps,
             "causes": [asdict(cause) for cause in found],
         },
     )
@@ -97,15 +108,11 @@ def _of(pair: Pair, arm: str) -> Measured | None:
 
 
 def _arm(answers: Answers, seen: Sequence[Measured | None]) -> dict[str, NDArray[Any]]:
-    gaps = [gap for one in seen if one and one.outcome is Outcome.OK for gap in one.itl_s]
-    counted = Counted.of(np.array(gaps, dtype=np.float64).round(6))
     return {name: getattr(answers, name) for name in (*OF_AN_ARM, "version")} | {
         "rates": answers.traits[:, : len(RATES)],
         "language": _language(answers.traits[:, len(RATES) :]),
         "answer": _digests([one.traits.answer if one and one.traits else None for one in seen]),
         "prompt_tokens": np.array([one.prompt_tokens or 0 if one else 0 for one in seen], dtype=np.int64),
-        "gaps": counted.values,
-        "gap_counts": counted.counts,
     }
 
 
@@ -151,25 +158,30 @@ def _short(array: NDArray[Any]) -> NDArray[Any]:
 
 def packed(page: Sheet) -> bytes:
     """As bytes: a line of JSON, then the arrays one after the other."""
+    arrays = dict(page.arrays)
+    for name, gaps in page.gaps.items():
+        ticks = np.rint(gaps.values * 1e6).astype(np.int64)
+        arrays[f"{name}.gaps"] = np.diff(ticks, prepend=0)  # which compress better than they do
+        arrays[f"{name}.counts"] = gaps.counts
     head = {
-        "arrays": [(name, array.dtype.str, array.shape) for name, array in page.arrays.items()],
+        "arrays": [(name, array.dtype.str, array.shape) for name, array in arrays.items()],
         "words": page.words,
     }
-    return b"".join(
-        [
-            json.dumps(head).encode(),
-            b"\n",
-            *(np.ascontiguousarray(one).tobytes() for one in page.arrays.values()),
-        ]
-    )
+    data = (np.ascontiguousarray(array).tobytes() for array in arrays.values())
+    return b"".join([json.dumps(head).encode(), b"\n", *data])
 
 
 def unpacked(data: bytes) -> Sheet:
     """The sheet behind ``packed``. Raises ValueError, TypeError or KeyError when it is none."""
     head, _, rest = data.partition(b"\n")
-    said, start, arrays = json.loads(head), 0, {}
+    said, start = json.loads(head), 0
+    arrays: dict[str, NDArray[Any]] = {}
     for name, dtype, shape in said["arrays"]:
         count = int(np.prod(shape))
         arrays[name] = np.frombuffer(rest, dtype=np.dtype(dtype), count=count, offset=start).reshape(shape)
         start += arrays[name].nbytes
-    return Sheet(arrays=arrays, words=said["words"])
+    gaps = {
+        name: Counted(np.cumsum(arrays.pop(f"{name}.gaps")) / 1e6, arrays.pop(f"{name}.counts"))
+        for name in ARMS.values()
+    }
+    return Sheet(arrays=arrays, gaps=gaps, words=said["words"])
