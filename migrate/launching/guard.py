@@ -1,8 +1,9 @@
 """Stands between ``migrate launch`` and a server, so that no process is left whatever happens to either.
 
 It runs the server in a process group of its own, and ends it when standard input ends, which it does when ``migrate launch``
-says so, and also when that is killed. It adopts what the server's processes leave behind (Linux) and ends that too. Run as a
-file, with nothing but the standard library: ``guard.py GRACE [REMOVE…] -- COMMAND…``. Its exit code is the server's.
+says so, and also when that is killed. A byte there says that the server is ready: from then on it has requests to finish. What
+the server's processes leave behind is adopted (Linux) and ended too. Run as a file, with nothing but the standard library:
+``guard.py GRACE [REMOVE…] -- COMMAND…``. Its exit code is the server's.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from pathlib import Path
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _LOOK_S = 0.1
+_STARTING_S = 3.0
+"""A server that starts has nothing to finish, and vLLM forgets a SIGTERM that it gets then."""
 _BY_ITSELF_S = 1.0
 """What outlives the server usually ends soon after it, and removes shared memory first."""
 _TOLD_S = 2.0
@@ -27,7 +30,8 @@ _TOLD_S = 2.0
 def main(arguments: list[str]) -> int:
     """Runs the command until it ends or standard input does."""
     cut = arguments.index("--")
-    grace, remove, command = float(arguments[0]), arguments[1:cut], arguments[cut + 1 :]
+    remove, command = arguments[1:cut], arguments[cut + 1 :]
+    grace = _STARTING_S
     stopped: list[int] = []
     for number in (
         signal.SIGINT,
@@ -41,8 +45,8 @@ def main(arguments: list[str]) -> int:
     except OSError as error:
         sys.stderr.write(f"{command[0]}: cannot be started: {error.strerror}\n")
         return 127
-    while server.poll() is None and not stopped and not _ended(0):
-        pass
+    while server.poll() is None and not stopped and (heard := _heard()) != b"":
+        grace = float(arguments[0]) if heard else grace
     _stop(server, grace)
     _sweep(server.pid)
     if remove:
@@ -50,10 +54,10 @@ def main(arguments: list[str]) -> int:
     return server.returncode if server.returncode >= 0 else 128 - server.returncode
 
 
-def _ended(descriptor: int) -> bool:
-    """Whether the other end of the pipe was closed; waits a moment for it."""
-    ready, _, _ = select.select([descriptor], [], [], _LOOK_S)
-    return bool(ready) and not os.read(descriptor, 512)
+def _heard() -> bytes | None:
+    """What came on standard input within a moment: nothing (``None``), a byte, or its end (empty)."""
+    ready, _, _ = select.select([0], [], [], _LOOK_S)
+    return os.read(0, 512) if ready else None
 
 
 def _stop(server: subprocess.Popen[bytes], grace: float) -> None:

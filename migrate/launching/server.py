@@ -87,6 +87,7 @@ class Server:
         while not stop.is_set():
             self.look()
             if _answers(url + path):
+                self._is_ready()
                 return True
             now = time.monotonic()
             if now - start > within:
@@ -98,6 +99,12 @@ class Server:
                 said, said_at = line, now
             stop.wait(_LOOK_S)
         return False
+
+    def _is_ready(self) -> None:
+        if self._guard is not None and self._guard.stdin is not None:
+            with contextlib.suppress(BrokenPipeError):  # the next look says why
+                self._guard.stdin.write(b"r")
+                self._guard.stdin.flush()
 
     def serve(self, stop: Event) -> None:
         """Waits for ``stop``. Raises ServerDied when it ends before."""
