@@ -149,8 +149,8 @@ def _is_database(error: Exception) -> bool:
 def _insert(connection: sa.Connection, run: str, batch: list[Record]) -> None:
     values = [record for record in batch if not isinstance(record, codec.Rows)]
     encoded = [record for record in batch if isinstance(record, codec.Rows)]
-    for rows in (codec.encode(run, values), *encoded):
-        bodies = [{"hash": key, "data": data} for key, data in rows.bodies.items()]
-        insert_new(connection, schema.bodies, bodies)
-        insert_new(connection, schema.requests, rows.requests)
-        insert_new(connection, schema.observations, rows.observations)
+    parts = (codec.encode(run, values), *encoded)
+    bodies = [{"hash": key, "data": data} for rows in parts for key, data in rows.bodies.items()]
+    insert_new(connection, schema.bodies, bodies)
+    insert_new(connection, schema.requests, [row for rows in parts for row in rows.requests])
+    insert_new(connection, schema.observations, [row for rows in parts for row in rows.observations])
