@@ -16,8 +16,9 @@ import pytest
 from migrate.cli import main
 from migrate.config import Config, Price, parse
 from migrate.costing import bench_throughput
+from migrate.embedder import Embedder
 from migrate.errors import ConfigError
-from migrate.gathering import compared
+from migrate.gathering import _question, compared
 from migrate.prices import price_list
 from migrate.store import Store
 from replay.exchange import Exchange, Observation, Usage
@@ -334,6 +335,13 @@ def test_the_rule_on_cost_knows_the_price_of_cached_input() -> None:
     with Store.open(URL) as store:
         item = compared(store, store.run(run), REHEARSAL, None)[0]
     assert item.pair.baseline.cost_usd == pytest.approx(675e-6) and item.pair.candidate.cost_usd is None
+
+
+def test_what_a_store_keeps_of_a_report_is_for_its_prices() -> None:
+    runs = [recorded(), recorded(PRICED.replace("listed: example/relay", "input: 1, output: 4"))]
+    with Store.open(URL) as store:
+        asked = [_question(replace(store.run(run), ended_at=1.0), REHEARSAL, Embedder()) for run in runs]
+    assert None not in asked and len(set(asked)) == 2
 
 
 def test_the_help_has_examples(capsys) -> None:
