@@ -124,6 +124,10 @@ def gather(sheets: Iterable[Sheet]) -> Gathered:
     )
 
 
+_ROOM = 2**20
+"""Rows for which there is room from the beginning. What is not filled takes no memory."""
+
+
 class _Growing:
     """Arrays that get longer with each sheet, in place: a run is never held twice."""
 
@@ -154,7 +158,7 @@ class _Growing:
     def take(self, name: str) -> NDArray[Any]:
         """Once; a column of which nothing is known takes no memory."""
         known = self._arrays.pop(name, None)
-        return np.broadcast_to(np.array(np.nan), (self.size,)) if known is None else known
+        return np.broadcast_to(np.array(np.nan), (self.size,)) if known is None else known[: self.size]
 
     def coded(self, name: str) -> tuple[list[str], NDArray[np.int32]]:
         """The words of an array, and the place of each pair's among them; -1 where there is none."""
@@ -173,10 +177,12 @@ class _Growing:
         if name not in self._arrays:
             if rows and not len(part):
                 return
-            self._arrays[name] = _unknown(part, self.size)
-        whole = self._arrays[name]
-        whole.resize((self.size + rows, *part.shape[1:]), refcheck=False)
-        whole[self.size :] = part if len(part) == rows else _unknown(part, rows)
+            self._arrays[name] = np.empty((_ROOM, *part.shape[1:]), dtype=part.dtype)
+            self._arrays[name][: self.size] = _unknown(part, self.size)
+        whole, end = self._arrays[name], self.size + rows
+        if end > len(whole):
+            whole.resize((2 * end, *part.shape[1:]), refcheck=False)
+        whole[self.size : end] = part if len(part) == rows else _unknown(part, rows)
 
 
 def _unknown(part: NDArray[Any], rows: int) -> NDArray[Any]:

@@ -35,9 +35,9 @@ def units(session: NDArray[np.int64], at: Floats) -> NDArray[np.int64]:
 
 def weights(unit: NDArray[np.int64]) -> Floats:
     """1/size of the unit that each pair is in, among these pairs. A negative number is a pair of its own."""
-    weight = np.ones(unit.size)
     if (unit[1:] > unit[:-1]).all():  # each is another: what a run without sessions is, and quick to see
-        return weight
+        return np.broadcast_to(np.array(1.0), unit.shape)
+    weight = np.ones(unit.size)
     known = unit >= 0
     sizes = np.bincount(unit[known])
     if sizes.size and sizes.max() > 1:

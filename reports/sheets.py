@@ -180,8 +180,8 @@ def unpacked(data: bytes) -> Sheet:
         count = int(np.prod(shape))
         arrays[name] = np.frombuffer(rest, dtype=np.dtype(dtype), count=count, offset=start).reshape(shape)
         start += arrays[name].nbytes
-    gaps = {
-        name: Counted(np.cumsum(arrays.pop(f"{name}.gaps")) / 1e6, arrays.pop(f"{name}.counts"))
+    gaps = {  # without the rest of the bytes
+        name: Counted(np.cumsum(arrays.pop(f"{name}.gaps")) / 1e6, arrays.pop(f"{name}.counts").copy())
         for name in ARMS.values()
     }
     return Sheet(arrays=arrays, gaps=gaps, words=said["words"])
