@@ -24,7 +24,7 @@ from migrate.errors import ConfigError
 from migrate.launching import command
 from migrate.launching.command import Command
 from migrate.launching.flags import Flags, known
-from migrate.launching.server import Server, free
+from migrate.launching.server import Server, checkpoint, free
 from migrate.launching.told import Told, told
 from replay.backends import BACKENDS
 
@@ -149,6 +149,7 @@ def _run(backend: Backend, arm: str, started: Command, environment: dict[str, st
             f"{started.words[0]} is not there; launch.executable: names the one of the server's own environment, "
             "or use --docker with launch.image:"
         )
+    checkpoint(section.model)
     free(parts.hostname or "", parts.port or 80)
     stop, numbers = _stopped_by_signals()
     facts = BACKENDS[backend.kind]

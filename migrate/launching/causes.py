@@ -60,7 +60,7 @@ CAUSES = (
     _cause(
         "model not found",
         r"(repository ?not ?found[^\n]{0,120}|invalid repository id or local directory specified[^\n]{0,120}"
-        r"|is not a local folder and is not a valid model identifier|could not detect config format)",
+        r"|is not a local folder and is not a valid model identifier|could not detect config format|hfvalidationerror)",
         "there is no such model ({})",
         "correct launch.model: an id of the hub, or a directory with a config.json",
     ),

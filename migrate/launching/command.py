@@ -168,7 +168,7 @@ def gpu_count(launch: Launch) -> int:
 
 def _serving(backend: Backend, launch: Launch, flags: Flags, host: str, port: int) -> list[str]:
     flags.refuse(launch.args)
-    words = [_path(launch.model), "--host", host, "--port", str(port)]
+    words = [str(directory(launch.model) or launch.model), "--host", host, "--port", str(port)]
     named = any(name.replace("_", "-") == "served-model-name" for name in launch.args)
     if (
         backend.model and not named and backend.kind == "vllm"
@@ -219,15 +219,14 @@ def _published(backend: Backend) -> str:
     return f"[{host}]:" if version == 6 else f"{host}:"
 
 
-def _path(model: str) -> str:
-    """A directory as an absolute path, which says the same everywhere; an id of the hub as it is."""
-    return str(Path(model).expanduser().absolute()) if model.startswith((".", "/", "~")) else model
+def directory(model: str) -> Path | None:
+    """The absolute path of a model that is a directory; ``None``: it is an id of the hub."""
+    return Path(model).expanduser().absolute() if model.startswith((".", "/", "~")) else None
 
 
 def _volume(model: str) -> str:
     """The model's directory, or the cache of what was fetched from the hub."""
-    path = _path(model)
-    if path.startswith("/"):
+    if path := directory(model):
         return f"{path}:{path}:ro"
     return f"{Path.home()}/.cache/huggingface:{_HUB}"
 

@@ -20,7 +20,7 @@ import httpx
 from migrate.errors import ConfigError, MigrateError
 from migrate.launching import guard
 from migrate.launching.causes import explained, last_words
-from migrate.launching.command import Command
+from migrate.launching.command import Command, directory
 
 GRACE_S = 30.0
 """What the server gets to end by itself, before it is killed."""
@@ -117,6 +117,21 @@ class Server:
             raise ServerDied(
                 f"the server ended with code {self.code}: {explained(self.tail(), self.code)} (log: {self.log})"
             )
+
+
+def checkpoint(model: str) -> None:
+    """Raises ConfigError where a model that is a directory cannot be served from it."""
+    where = directory(model)
+    if where is None:
+        return
+    if any(where.glob("*.engine")):
+        raise ConfigError(
+            f"launch.model: {where} holds a TensorRT engine, which is not served any more; name the Hugging Face checkpoint"
+        )
+    if not any((where / name).is_file() for name in ("config.json", "params.json")):
+        raise ConfigError(
+            f"launch.model: {where} is not the directory of a checkpoint: it has no config.json"
+        )
 
 
 def free(host: str, port: int) -> None:

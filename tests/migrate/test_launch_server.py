@@ -201,6 +201,24 @@ def test_what_cannot_start_is_said_before_anything_starts(tmp_path: Path, change
     assert words.replace("./vllm", "NOWHERE_AT_ALL") in said(tmp_path) and not (tmp_path / "pids").exists()
 
 
+@pytest.mark.parametrize(
+    ("files", "words"),
+    [((), "it has no config.json"), (("config.json", "rank0.engine"), "holds a TensorRT engine")],
+)
+def test_a_directory_that_cannot_be_served_is_said_before_anything_starts(
+    tmp_path: Path, files: tuple[str, ...], words: str
+) -> None:
+    configured(tmp_path, free_port())
+    file = tmp_path / "migrate.yaml"
+    file.write_text(file.read_text().replace("model: harbor,", "model: ./harbor,"))
+    (tmp_path / "harbor").mkdir()
+    for name in files:
+        (tmp_path / "harbor" / name).touch()
+    with launching(tmp_path) as process:
+        assert process.wait(20) == 2
+    assert words in said(tmp_path) and not (tmp_path / "pids").exists()
+
+
 def test_a_port_in_use_is_said_before_anything_starts(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as sock:
         configured(tmp_path, sock.getsockname()[1])
@@ -255,6 +273,11 @@ DEATHS = {
     ),
     "not found": (
         "ValueError: Invalid repository ID or local directory specified: 'Qwen/Qwen33'.",
+        1,
+        "there is no such model",
+    ),
+    "no directory": (
+        "huggingface_hub.errors.HFValidationError: Repo id must be in the form",
         1,
         "there is no such model",
     ),
