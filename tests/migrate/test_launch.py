@@ -253,3 +253,17 @@ def test_what_a_server_does_not_say_is_none() -> None:
         dtype="torch.bfloat16",
         gpu="GPU 0: NVIDIA H200",
     )
+
+
+def test_the_documented_section_is_a_configuration_and_its_refusals_are_so() -> None:
+    page = (ROOT / "docs/launch.md").read_text("utf-8")
+    (example,) = re.findall(r"```yaml\n(.*?)```", page, flags=re.DOTALL)
+    every = example.replace("# gpus", "gpus").replace("# ready", "ready").replace("# unchecked", "unchecked")
+    one = parse("baseline: {kind: vllm, url: 'http://127.0.0.1:8000'}\n" + every).candidate
+    assert one is not None and one.launch is not None and one.launch.gpus == 2
+    assert words(one)[-2:] == ["--brand-new", "3"]
+    for name, kind, instead in re.findall(
+        r"^\| `([\w-]+)` \((\w+)[\w-]*\) \| (.*) \|$", page, flags=re.MULTILINE
+    ):
+        known_as = "vllm" if kind == "vLLM" else "tensorrt-llm"
+        assert instead.replace("`", "") in refusal(known_as, f"model: m, args: {{{name}: 1}}")
