@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 SOURCES := migrate replay reports tests benchmarks
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check format calibrate bench bench-compare bench-decoding bench-embedding bench-import bench-recording bench-workload bench-peers bench-replay bench-report test-vllm test-sdks lock dist-check clean
+.PHONY: help install demo test check format calibrate bench bench-compare bench-decoding bench-embedding bench-import bench-recording bench-workload bench-peers bench-replay bench-report test-vllm test-servers test-sdks lock dist-check clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -92,6 +92,12 @@ bench-peers: .venv/.demo .venv-guidellm/.ready .venv-aiperf/.ready ## replay bes
 test-vllm: .venv/.dev .venv-vllm/.ready ## the gateway in front of a real vLLM on the CPU (builds .venv-vllm, about 4 GB)
 	@$(BIN)/python -m pytest tests/vllm --capture=no --override-ini addopts="-ra -p no:randomly" --override-ini timeout=150
 
+.venv-llama/.ready: scripts/llama-env tests/servers/requirements.lock tests/servers/tiny_model.py tests/vllm/tiny_model.py
+	@PYTHON=$(PYTHON) scripts/llama-env
+
+test-servers: .venv/.dev .venv-llama/.ready ## the gateway in front of a real llama.cpp on the CPU (builds .venv-llama, about 220 MB)
+	@$(BIN)/python -m pytest tests/servers --override-ini addopts="-ra -p no:randomly"
+
 .venv-sdk/.ready: scripts/sdk-envs requirements.lock pyproject.toml
 	@PYTHON=$(PYTHON) scripts/sdk-envs
 
@@ -102,4 +108,4 @@ lock: .venv/.dev ## move requirements.lock to today's versions
 	@scripts/lock
 
 clean: ## remove everything that make made
-	@rm -rf .venv .venv-vllm .venv-sdk .venv-guidellm .venv-aiperf build dist demo-output bench-output .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@rm -rf .venv .venv-vllm .venv-llama .venv-sdk .venv-guidellm .venv-aiperf build dist demo-output bench-output .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -32,9 +32,11 @@ def without_identity(answer: bytes) -> bytes:
 
 
 def payload(answer: bytes) -> bytes:
-    """Head without ``connection`` and the payload without its chunk framing: a hop may frame as it likes."""
+    """Head without what is said to the next hop only, and the payload without its chunk framing: a hop may frame as it likes."""
     head, _, body = answer.partition(b"\r\n\r\n")
-    lines = [line for line in head.split(b"\r\n") if not line.lower().startswith(b"connection:")]
+    lines = [
+        line for line in head.split(b"\r\n") if not line.lower().startswith((b"connection:", b"keep-alive:"))
+    ]
     if b"transfer-encoding: chunked" in head.lower():
         body = unchunked(body)
     return b"\r\n".join(lines) + b"\r\n\r\n" + body
