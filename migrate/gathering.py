@@ -15,7 +15,11 @@ from functools import cache
 from itertools import islice
 from pathlib import Path
 
+import sqlalchemy as sa
+
+import replay
 import reports
+from migrate import __version__
 from migrate.costing import stored_price
 from migrate.embedder import Embedder
 from migrate.errors import StoreError
@@ -61,7 +65,7 @@ def compared(
 
 def _sheets(store: Store, run: Run, policy: Policy, embed: Embed | None) -> Iterator[Sheet]:
     """Those that are kept, then the rest, of which each is kept as soon as it is made."""
-    kept, prices = _Kept(store, run, _question(run, policy, embed)), _prices(run)
+    kept, prices = _Kept(store, run, _question(store, run, policy, embed)), _prices(run)
     number, last = 0, None
     for page in kept.all():
         yield page
@@ -102,21 +106,34 @@ class _Kept:
             return
         try:
             for data in self._store.sheets(self._run, self._question):
-                yield unpacked(data)
-        except (ValueError, TypeError, KeyError) as error:
+                yield unpacked(_whole(data))
+        except (ValueError, TypeError, KeyError, StoreError, sa.exc.SQLAlchemyError) as error:
             log.info("what was found out before is damaged (%s) and found out again", error)
 
     def keep(self, number: int, page: Sheet) -> None:
         if self._question is None:
             return
         try:
-            self._store.put_sheet(self._run, self._question, number, packed(page))
+            self._store.put_sheet(self._run, self._question, number, _signed(packed(page)))
         except StoreError as error:
             log.info("what was found out is not kept (%s); a next report finds it out again", error)
             self._question = None
 
 
-def _question(run: Run, policy: Policy, embed: Embed | None) -> str | None:
+def _signed(data: bytes) -> bytes:
+    """With its digest before it."""
+    return hashlib.sha256(data).digest() + data
+
+
+def _whole(signed: bytes) -> bytes:
+    """The data behind its digest. Raises ValueError when it is damaged."""
+    digest, data = signed[:32], signed[32:]
+    if hashlib.sha256(data).digest() != digest:
+        raise ValueError("its digest is another one")
+    return data
+
+
+def _question(store: Store, run: Run, policy: Policy, embed: Embed | None) -> str | None:
     """What a sheet depends on besides the recorded pairs; ``None`` while these may still change, or without a model whose
     name is known."""
     if run.ended_at is None or not isinstance(embed, Embedder):
@@ -124,6 +141,7 @@ def _question(run: Run, policy: Policy, embed: Embed | None) -> str | None:
     asked = {
         "rules": _rules(),
         "ended_at": run.ended_at,
+        "held": store.held(run.id),  # an import adds to a run that has ended
         "prices": sorted((arm.value, asdict(price)) for arm, price in _prices(run).items()),
         "compare": [one.model_dump(mode="json", by_alias=True) for one in policy.compare],
         "similarity": policy.disagreement.similarity,
@@ -134,9 +152,14 @@ def _question(run: Run, policy: Policy, embed: Embed | None) -> str | None:
 
 @cache
 def _rules() -> str:
-    """A digest of the code that compares: with another one, other things are found out."""
-    files = sorted(Path(str(reports.__file__)).parent.rglob("*.py"))
-    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
+    """A digest of the code that reads and compares: with another one, other things are found out."""
+    digest = hashlib.sha256(__version__.encode())
+    for package in (replay, reports):
+        home = Path(str(package.__file__)).parent
+        for file in sorted(home.rglob("*.py")):
+            digest.update(str(file.relative_to(home)).encode() + b"\0" + file.read_bytes())
+    digest.update(Path(__file__).read_bytes())
+    return digest.hexdigest()
 
 
 def _compared(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import time
 from collections.abc import AsyncIterator, Iterable
 
@@ -15,6 +16,9 @@ from replay.exchange import Arm
 from replay.prometheus import reading
 from replay.scraper import scraping
 
+log = logging.getLogger(__name__)
+
+_LAST_S = 2.0
 EVERY_S = 15.0
 """As often as Prometheus asks by default: nobody's request waits for it."""
 
@@ -35,7 +39,11 @@ async def watched(store: Store, run: str, backends: Iterable[tuple[Arm, Backend]
     finally:
         for task in tasks:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        if tasks:  # what was observed still waits to be written: a last look may not take long
+            await asyncio.wait(tasks, timeout=_LAST_S)
+        for task in tasks:
+            if task.done() and not task.cancelled() and (error := task.exception()):
+                log.warning("the metrics of a server are no longer looked at", exc_info=error)
 
 
 async def _watch(store: Store, run: str, arm: Arm, url: str, pages: tuple[str, ...]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import shutil
 import signal
 import subprocess
@@ -71,7 +72,8 @@ def launch(
     """
     config = load(path)
     arm, backend = _chosen(config, kind, arm)
-    started = _command(backend, arm, place or "local")
+    mark = "" if dry_run else f"-{secrets.token_hex(4)}"
+    started = _command(backend, arm, place or "local", mark)
     if isinstance(started, str):
         printed(started)
         return 0
@@ -91,12 +93,12 @@ def _chosen(config: Config, kind: str, arm: str | None) -> tuple[str, Backend]:
     return max(fit.items(), key=lambda one: one[1].launch is not None)  # of equals the first
 
 
-def _command(backend: Backend, arm: str, place: Place) -> Command | str:
+def _command(backend: Backend, arm: str, place: Place, mark: str) -> Command | str:
     """The command; of Kubernetes the manifest."""
     if place == "local":
         return command.local(backend, arm, _flags(backend, arm))
     if place == "docker":
-        return command.docker(backend, arm, known(backend.kind))
+        return command.docker(backend, arm, known(backend.kind), mark=mark)
     documents = command.manifest(backend, arm, known(backend.kind))
     return yaml.dump_all(documents, Dumper=_Plain, sort_keys=False, allow_unicode=True)
 

@@ -86,12 +86,13 @@ def local(backend: Backend, arm: str, flags: Flags) -> Command:
     )
 
 
-def docker(backend: Backend, arm: str, flags: Flags) -> Command:
-    """A container, that listens where ``url`` says. Secrets go from this environment into it without being written."""
+def docker(backend: Backend, arm: str, flags: Flags, *, mark: str = "") -> Command:
+    """A container, that listens where ``url`` says. ``mark`` makes its name one that no other container has: it is removed by
+    that name, and only ours may be. Secrets go from this environment into it without being written."""
     launch = launched(backend, arm)
     image = _image(launch, arm)
     _, port = _listening(backend)
-    name = f"migrate-{arm}"
+    name = f"migrate-{arm}{mark}"
     words = ["docker", "run", "--rm", "--name", name, "--ipc", "host"]
     words += ["--gpus", "all" if launch.gpus is None else str(launch.gpus)] if launch.gpus != 0 else []
     words += ["--publish", f"{_published(backend)}{port}:{port}"]

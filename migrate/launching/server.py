@@ -158,7 +158,8 @@ def _refused(error: OSError, host: str, port: int) -> str:
 
 def _answers(url: str) -> bool:
     try:
-        return httpx.get(url, timeout=5.0, trust_env=False).status_code == 200
+        with httpx.stream("GET", url, timeout=5.0, trust_env=False) as answer:
+            return answer.status_code == 200
     except httpx.HTTPError:
         return False
 

@@ -17,12 +17,13 @@ _BYTES_A_TOKEN = 4
 
 FIELD = "field "
 """Before a request's field, the name of the check that asks with it."""
-_USUAL = """model messages prompt input stream stream_options max_tokens max_completion_tokens temperature top_p n stop seed
-user metadata store tools tool_choice parallel_tool_calls response_format structured_outputs logprobs top_logprobs"""
-_ASKED = frozenset(_USUAL.split())
-"""Fields that every backend takes, or that have a check of their own."""
+_NAMES = """top_k min_p typical_p top_a repetition_penalty frequency_penalty presence_penalty length_penalty
+no_repeat_ngram_size skip_special_tokens include_stop_str_in_output spaces_between_special_tokens add_generation_prompt
+add_special_tokens echo chat_template_kwargs enable_thinking include_reasoning reasoning_effort verbosity return_token_ids"""
+_SAMPLING = frozenset(_NAMES.split())
+"""Fields that change how an answer is drawn or shown and nothing else: a check may send them. Others may name a person, jump
+a queue, multiply the work, or need a second field."""
 _MOST_FIELDS = 8
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,39}")
 _WORD = re.compile(r"[a-z_-]{1,12}")
 
 
@@ -63,7 +64,7 @@ def uses(bodies: Iterable[bytes]) -> Uses:
 
 
 def _worth_asking(name: str, value: Any) -> bool:
-    return name not in _ASKED and _NAME.fullmatch(name) is not None and _harmless(value)
+    return name in _SAMPLING and _harmless(value)
 
 
 def _harmless(value: Any) -> bool:

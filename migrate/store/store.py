@@ -151,6 +151,13 @@ class Store:
         with self.engine.connect() as connection:
             return int(connection.scalar(query) or 0)
 
+    def held(self, run: str) -> tuple[int, int]:
+        """How many requests and how many observations a run holds; neither is ever taken away or changed."""
+        found = schema.observations
+        query = sa.select(sa.func.count()).select_from(found).where(found.c.run == run)
+        with self.engine.connect() as connection:
+            return self.count(run), int(connection.scalar(query) or 0)
+
     def count_up(self, run: str, counters: Mapping[str, int]) -> None:
         """Writes counters; each replaces its earlier value."""
         rows = [{"run": run, "name": name, "value": value} for name, value in counters.items()]

@@ -63,8 +63,6 @@ async def test_fields_of_the_traffic_are_asked_with(tmp_path: Path, monkeypatch:
     asked = {
         "enable_thinking": False,
         "top_k": 40,
-        "within": 1,
-        "tokens": 5,
         "note": "to Anna, in private",
     }
     server = simulated(dialect="tensorrt-llm")
@@ -86,6 +84,13 @@ def test_no_text_is_asked_with(asked: dict[str, Any]) -> None:
         not isinstance(word, str) or (word.isascii() and len(word) <= 12 and " " not in word)
         for word in words
     )
+
+
+def test_nothing_is_asked_with_that_names_a_person_or_costs_others() -> None:
+    """Only fields that draw or show an answer otherwise."""
+    body = {"messages": [], "customer": "smith", "phone_no": 4915112345678, "priority": -100, "best_of": 64}
+    body |= {"min_tokens": 4096, "ignore_eos": True, "kv_transfer_params": {"x": 1}, "service_tier": "flex"}
+    assert dict(uses([orjson.dumps(body | {"top_k": 3})]).fields) == {"top_k": 3}
 
 
 def test_bodies_of_any_kind_are_looked_at() -> None:

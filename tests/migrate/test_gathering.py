@@ -150,6 +150,26 @@ def test_a_run_that_was_taken_up_again_is_looked_at_anew(url: str) -> None:
     assert told(url).compared["pairs"] == 130
 
 
+def test_what_is_added_to_a_run_that_has_ended_is_seen(url: str) -> None:
+    """As an import does, also with requests from before those that it has."""
+    every = mixed()[:130]
+    run = record(url, every[30:])
+    assert told(url).compared["pairs"] == 100
+    more(url, run, every[:30])
+    assert told(url).compared["pairs"] == 130
+
+
+def test_a_sheet_of_other_content_is_found_out_again(url: str) -> None:
+    """It is whole, and not what was kept: its digest says so."""
+    record(url, mixed())
+    first, whole = told(url), kept(url)
+    with Store.open(url) as store:
+        run, question = store.run().id, whole[0][1]
+        (page, *_) = store.sheets(run, question)
+        store.put_sheet(run, question, 0, page[:40] + b"9" + page[41:])
+    assert told(url) == first and kept(url) == whole
+
+
 def more(url: str, run: str, exchanges: Sequence[Exchange]) -> None:
     """What a resumed run records, until it ends again."""
 
@@ -184,4 +204,4 @@ def test_no_text_of_an_answer_is_kept_but_what_a_cause_quotes(url: str) -> None:
         (_, question), *_ = kept(url)
         held = b"".join(store.sheets(store.run().id, question))
     assert held and b"Ottokar" not in held
-    assert json.loads(held.partition(b"\n")[0])["words"]["causes"] == []
+    assert json.loads(held[32:].partition(b"\n")[0])["words"]["causes"] == []

@@ -185,6 +185,14 @@ def test_docker_gets_secrets_by_name() -> None:
     assert built.remove == ("docker", "rm", "--force", "migrate-baseline")
 
 
+def test_a_container_that_is_removed_has_a_name_of_its_own() -> None:
+    """Another launch may have one of the plain name, and may serve."""
+    one = backend(launch=f"model: ./harbor, {CONTAINER}")
+    made = [command.docker(one, "baseline", known("vllm"), mark=mark) for mark in ("-1f", "-2e")]
+    assert [one.remove[-1] for one in made] == ["migrate-baseline-1f", "migrate-baseline-2e"]
+    assert all(one.remove[-1] in one.words for one in made)
+
+
 def test_docker_without_gpu_and_with_the_hubs_cache() -> None:
     one = backend("tensorrt-llm", "model: Qwen/Qwen3-8B, image: nvcr.io/nvidia/tensorrt-llm/release, gpus: 0")
     built = command.docker(one, "baseline", known("tensorrt-llm")).words

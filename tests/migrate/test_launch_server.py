@@ -240,7 +240,7 @@ def test_a_container_is_removed_also_when_the_launch_is_killed(
     with launching(tmp_path, "--docker") as process:
         until(calls.exists, tmp_path)
         process.kill()
-        until(lambda: "rm --force migrate-baseline" in calls.read_text(), tmp_path)
+        until(lambda: "rm --force migrate-baseline-" in calls.read_text(), tmp_path)
 
 
 DEATHS = {
