@@ -30,6 +30,7 @@ from migrate.errors import ConfigError
 from migrate.launching.section import Launch
 from migrate.presets import presets
 from migrate.prices import listed
+from migrate.variables import Variable
 from replay.units import parse_count, parse_size
 from reports.costing import GpuPrice, Quote, TokenPrice
 from reports.policy import Duration, Policy, Section, Share
@@ -179,7 +180,7 @@ class Backend(Section):
     url: HttpUrl
     model: str | None = None
     models: dict[str, str] = Field(default_factory=dict)
-    api_key_env: str | None = None
+    api_key_env: Variable | None = None
     third_party: bool | None = None
     """Outside of our trust: copies that redaction would change are not sent. Default: true for a relay."""
     timeouts: Timeouts = Timeouts()
@@ -296,7 +297,7 @@ class JudgeSection(Section):
     url: HttpUrl
     """Of any OpenAI-compatible server."""
     model: str = Field(min_length=1)
-    api_key_env: str | None = None
+    api_key_env: Variable | None = None
     third_party: bool = False
     """The texts of prompts and answers, redacted, may leave our machines for ``url``."""
     between: tuple[float, float] = (0.6, 0.95)

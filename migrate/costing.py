@@ -86,11 +86,14 @@ def of_report(run: Run, seen: Gathered, counters: Mapping[str, int], *, now: flo
     return _outlook(run, uses, traffic_of(run, counters, at.size, span), span, asked, {}, now=now)
 
 
+_SHORTEST_S = 1.0
+
+
 def traffic_of(run: Run, counters: Mapping[str, int], requests: int, span_s: float) -> float | None:
     """Requests of production a day: those of the run over the time in which they were admitted, and over the share that
-    was recorded. ``None`` with fewer than two, or all at once."""
+    was recorded. ``None`` with fewer than two, or within a second: an import without times is no traffic."""
     seconds = counters.get("captured_span_s", span_s)
-    if requests < 2 or not 0 < seconds < math.inf:
+    if requests < 2 or not _SHORTEST_S <= seconds < math.inf:
         return None
     percent = run.config.get("shadow", {}).get("percent") if run.kind in _SAMPLED else None
     return requests / seconds * DAY_S / (float(percent) / 100 if percent else 1.0)

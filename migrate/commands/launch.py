@@ -25,12 +25,13 @@ from migrate.errors import ConfigError
 from migrate.launching import command
 from migrate.launching.command import Command
 from migrate.launching.flags import Flags, known
+from migrate.launching.section import SECRET
 from migrate.launching.server import Server, checkpoint, free
 from migrate.launching.told import Told, told
 from replay.backends import BACKENDS
 
 SCHEMA = {"name": "llm-migrate.launch", "version": 1}
-_ASKING_S = 120.0
+_ASKING_S = 60.0
 Place = Literal["local", "docker", "kubernetes"]
 
 
@@ -70,6 +71,10 @@ def launch(
     log. No process of it stays behind, also when this one is killed. Beside the log, a .json file keeps what was started and what
     the server says of itself.
     """
+    if log is not None and log.suffix == ".json":
+        raise ConfigError(
+            f"--log {log}: beside the log a file of that name is written; call the log otherwise"
+        )
     config = load(path)
     arm, backend = _chosen(config, kind, arm)
     mark = "" if dry_run else f"-{secrets.token_hex(4)}"
@@ -117,18 +122,36 @@ def _flags(backend: Backend, arm: str) -> Flags:
     if program is None or not flags.unknown(section.args):
         return flags
     words = ["serve", "--help=all"] if backend.kind == "vllm" else ["serve", "--help"]
+    _say(
+        f"asking {program} for its options, because {', '.join(flags.unknown(section.args))} is not among those known"
+    )
+    return flags.asked(_output([program, *words]), program)
+
+
+def _output(words: list[str]) -> str:
+    """What a program prints in a limited time, without our keys in its environment; none of it stays behind."""
+    environment = {name: value for name, value in os.environ.items() if not SECRET.search(name)}
     try:
-        asked = subprocess.run(
-            [program, *words],
-            capture_output=True,
+        asked = subprocess.Popen(
+            words,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
             text=True,
             errors="replace",
-            timeout=_ASKING_S,
-            check=False,
+            env=environment,
+            start_new_session=True,
         )
-    except (OSError, subprocess.TimeoutExpired):
-        return flags
-    return flags.asked(asked.stdout, program)
+    except OSError:
+        return ""
+    try:
+        return asked.communicate(timeout=_ASKING_S)[0]
+    except subprocess.TimeoutExpired:
+        return ""
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(asked.pid, signal.SIGKILL)
+        asked.communicate()
 
 
 def _environment(config: Config, backend: Backend, started: Command) -> dict[str, str]:
@@ -201,7 +224,10 @@ def _keep(file: Path, backend: Backend, arm: str, started: Command, said: Told) 
         "args": section.args,
         "server": asdict(said),
     }
-    file.write_bytes(orjson.dumps(data, option=orjson.OPT_INDENT_2) + b"\n")
+    try:
+        file.write_bytes(orjson.dumps(data, option=orjson.OPT_INDENT_2) + b"\n")
+    except OSError as error:  # no reason to stop a server that serves
+        _say(f"{file} cannot be written: {error.strerror}")
 
 
 def _shown(said: Told) -> str:

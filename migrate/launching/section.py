@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from itertools import zip_longest
 from typing import Any
 
 from pydantic import Field, field_validator, model_validator
 
 from migrate.sensitive import hide_keys
+from migrate.variables import Variable
 from reports.policy import Duration, Section
 
 Value = bool | int | float | str | list[bool | int | float | str] | dict[str, Any]
@@ -19,6 +22,13 @@ _OURS = {
     "api_key": "api_key_env: names the environment variable that holds it",
     "hf_token": "write secrets: [HF_TOKEN] and export it",
 }
+SECRET = re.compile(r"(?:^|[_-])(?:token|key|secret|password|passwd)$", re.IGNORECASE)
+"""What a variable or option is called that holds one, whatever the value looks like."""
+
+
+def _option(word: str) -> str:
+    """The name of an option; empty for a word that is none."""
+    return word.lstrip("-").partition("=")[0] if word.startswith("-") else ""
 
 
 class Launch(Section):
@@ -34,8 +44,8 @@ class Launch(Section):
     """Options by name, without the dashes. A name that the server does not know is refused."""
     unchecked: tuple[str, ...] = ()
     """Words that go to the server as they are, for a version that knows more than ours does."""
-    env: dict[str, str] = Field(default_factory=dict)
-    secrets: tuple[str, ...] = ()
+    env: dict[Variable, str] = Field(default_factory=dict)
+    secrets: tuple[Variable, ...] = ()
     """Environment variables with secrets, such as HF_TOKEN: by name, so that no command or manifest holds one."""
     gpus: int | None = Field(default=None, ge=0, le=1024)
     """For a container; ``None``: as many as the parallel sizes say."""
@@ -64,10 +74,13 @@ class Launch(Section):
 
     @model_validator(mode="after")
     def _no_secrets(self) -> Launch:
-        named = [*self.args.items(), *self.env.items(), *(("unchecked", word) for word in self.unchecked)]
-        for name, value in named:
-            text = f"{name}={value}"
-            if hide_keys(text, lambda *_: "") != text:
+        # an option may have its value in the word behind it
+        words = zip_longest(self.unchecked, self.unchecked[1:], fillvalue="")
+        said = [("unchecked", f"{word} {value}", _option(word)) for word, value in words]
+        said += [(name, f"{name}={value}", "") for name, value in self.args.items()]
+        said += [(name, f"{name}={value}", name) for name, value in self.env.items()]
+        for name, text, holder in said:
+            if SECRET.search(holder) or hide_keys(text, lambda *_: "") != text:
                 raise ValueError(
                     f"{name} looks like a secret: export it, and name the variable under secrets: or api_key_env:"
                 )

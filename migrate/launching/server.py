@@ -171,4 +171,5 @@ def _written(log: Path) -> Iterator[IO[bytes]]:
     except OSError as error:
         raise ConfigError(f"--log {log}: cannot be written: {error.strerror}") from None
     with os.fdopen(descriptor, "wb") as out:
+        os.fchmod(descriptor, 0o600)  # it may have been there, for all to read
         yield out

@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 
-_LIMIT_S = 20.0
+_LIMIT_S = 5.0
 _LARGEST = 8 * 2**20
 
 

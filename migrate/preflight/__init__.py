@@ -8,7 +8,7 @@ from time import monotonic
 from typing import Any
 
 from migrate.config import Backend
-from migrate.preflight.answers import answers
+from migrate.preflight.answers import answers, lasting
 from migrate.preflight.asking import Asking
 from migrate.preflight.features import features
 from migrate.preflight.keys import key_line
@@ -67,4 +67,5 @@ async def _asked(asking: Asking, facts: Facts, backend: Backend, fields: Mapping
     lines += await answers(asking, facts, backend, healthy=healthy, keyed=keyed)
     if not lines[-1].passed:
         return lines
-    return [*lines, *await features(asking, facts, fields), context(asking.model, listed, facts)]
+    lines += [*await features(asking, facts, fields), context(asking.model, listed, facts)]
+    return [*lines, *await lasting(asking, facts)]

@@ -44,9 +44,24 @@ async def answers(
     return whole, stream, _warmth(first, second)
 
 
+async def lasting(asking: Asking, facts: Facts) -> list[Line]:
+    """A line when it no longer answers after all that was asked; none when it does, or when no time is left to tell."""
+    told = await asking.chat(within=_NEXT_S, stream=False)
+    if told.failure is None or told.late:
+        return []
+    change = f"{facts.changes['engine']} (--watch waits)"
+    return [failed("answer", f"it answered first, and no longer: {told.words}", change, passing=True)]
+
+
 def _warmth(first: Told, second: Told) -> Line:
+    if second.late:
+        return unlike(
+            "warm", f"the second answer: {second.words}", "it answers, and not always: look at its log"
+        )
     if second.failure is not None:
-        return unknown("warm", f"the second answer: {second.words}")
+        return failed(
+            "warm", f"one answer came, the next did not: {second.words}", "look at its log", passing=True
+        )
     detail = f"first answer {1000 * first.took_s:.0f} ms, second {1000 * second.took_s:.0f} ms"
     if first.took_s - second.took_s >= _COLD_S and first.took_s >= _COLD * second.took_s:
         return unlike(
