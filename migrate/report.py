@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -20,10 +20,10 @@ from reports.acknowledgement import Acknowledgement
 from reports.advice import LATENCY_RULES
 from reports.columns import Columns
 from reports.compare import Embed
-from reports.document import Document, RunFacts, build, iso
+from reports.document import Document, RunFacts, Target, build, iso
 from reports.gathered import Gathered, of_items
 from reports.judgement import Judgement
-from reports.picking import worth_a_look
+from reports.picking import sample, worth_a_look
 from reports.policy import Policy
 from reports.shown import Item, Shown, show, worst_first
 from reports.standing import judge_since
@@ -57,6 +57,8 @@ def report(
         found.policy,
         slow_first=found.judgement.code in LATENCY_RULES,
     )
+    known = {one.pair.id for one in worst}
+    more = {one: why for one, why in sample(found.seen, run.seed).items() if one not in known}
     changed = _changed(run, found.policy) if policy else ()
     opinions = second.notes if second else ()
     facts = _facts(run, found, (*notes, *changed, *opinions))
@@ -66,6 +68,7 @@ def report(
         facts,
         counters=found.counters,
         shown=in_full(store, run, worst),
+        sample=in_full(store, run, found.look(list(more)), more),
         readings=store.readings(run.id),
         cost=of_report(run, found.seen, found.counters, now=found.judged_at),
     )
@@ -126,9 +129,17 @@ def _gathered(
     return of_items(list(items.values())), lambda ids: [items[one] for one in (items if ids is None else ids)]
 
 
-def in_full(store: Store, run: Run, items: Sequence[Item]) -> list[Shown]:
-    """These pairs as they are printed."""
-    return [show(item, store.exchange(run.id, item.pair.id), iso(item.pair.at)) for item in items]
+def in_full(store: Store, run: Run, items: Sequence[Item], why: Mapping[str, str] = {}) -> list[Shown]:
+    """These pairs as they are printed; ``why`` some of them were chosen, by id."""
+    return [
+        show(
+            item,
+            store.exchange(run.id, item.pair.id),
+            iso(item.pair.at),
+            why.get(item.pair.id, "worst"),
+        )
+        for item in items
+    ]
 
 
 def judged(
@@ -229,7 +240,23 @@ def _facts(run: Run, found: JudgedRun, notes: tuple[str, ...]) -> RunFacts:
         valid_for=found.policy.valid_for,
         notes=notes,
         acknowledgements=found.acknowledgements,
+        targets=_targets(run.config),
     )
+
+
+def _targets(config: JSON) -> dict[str, Target]:
+    """How each arm is asked; the candidate may call a model something else (see ``mirror.adapt.model_names``)."""
+    known = {arm: backend for arm in ("baseline", "candidate") if (backend := config.get(arm))}
+    called = [backend.get("model") for backend in known.values()]
+    names = {called[0]: called[1]} if len(called) == 2 and all(called) else {}
+    return {
+        arm: Target(
+            url=backend["url"],
+            key_env=backend.get("api_key_env"),
+            models=names | (backend.get("models") or {}) if arm == "candidate" else {},
+        )
+        for arm, backend in known.items()
+    }
 
 
 def _changed(run: Run, policy: Policy) -> tuple[str, ...]:

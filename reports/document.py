@@ -39,6 +39,7 @@ __all__ = [
     "Level",
     "RunFacts",
     "Shown",
+    "Target",
     "build",
     "iso",
 ]
@@ -88,6 +89,17 @@ DEFINITIONS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """How one arm is asked, as far as a person needs to know who wants to ask it again."""
+
+    url: str
+    key_env: str | None
+    """The environment variable that holds its key; ``None`` where the configuration names none."""
+    models: dict[str, str]
+    """What it calls the models that clients name, where that is something else."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunFacts:
     """What is known of the run itself. Times in epoch seconds."""
 
@@ -110,6 +122,8 @@ class RunFacts:
     """What limits this report, such as a missing extra."""
     acknowledgements: tuple[Acknowledgement, ...] = ()
     """Of its ROLLBACKs, the earliest first."""
+    targets: dict[str, Target] = field(default_factory=dict)
+    """By arm."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,6 +225,10 @@ class Document:
     """All counters as the gateway and the mirror last wrote them."""
     cost: Outlook | None = None
     """What serving costs, as far as the run says; ``None`` without a price."""
+    sample: tuple[Shown, ...] = ()
+    """Some pairs of every kind, beside the worst (see ``picking.sample``)."""
+    targets: dict[str, Target] = field(default_factory=dict)
+    """By arm: how it is asked."""
     definitions: dict[str, str] = field(default_factory=lambda: dict(DEFINITIONS))
     schema: JSON = field(default_factory=lambda: dict(SCHEMA))
 
@@ -222,10 +240,12 @@ def build(
     *,
     counters: Mapping[str, int],
     shown: Sequence[Shown] = (),
+    sample: Sequence[Shown] = (),
     readings: Mapping[Arm, Sequence[Reading]] = {},
     cost: Outlook | None = None,
 ) -> Document:
-    """Puts a document together; ``shown`` are the pairs to print in full, in order, ``readings`` those of the servers."""
+    """Puts a document together; ``shown`` are the pairs to print in full, in order, ``sample`` those to look through,
+    ``readings`` those of the servers."""
     traffic = {
         name: count for name, count in sorted(counters.items()) if name.split(".")[0] not in _NOT_COUNTS
     }
@@ -267,6 +287,8 @@ def build(
         servers={arm.value: said for arm, read in readings.items() if (said := server(read)) is not None},
         traffic=traffic,
         cost=cost,
+        sample=tuple(sample),
+        targets=run.targets,
     )
 
 

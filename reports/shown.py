@@ -5,21 +5,25 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import orjson
 
-from replay.exchange import Exchange, Observation
+from replay.exchange import Exchange, Observation, Request
 from reports.compare import Comparison
 from reports.compare.model import rank
 from reports.judgement import Finding, Pair, Severity
 from reports.policy import Policy
+from reports.trees import Row, tree
 
 WORST = 12
 """Pairs shown in full."""
 _OTHERS = 3
 """Of these, kept for pairs that are worth a look for another reason than the leading one."""
 _EXCERPT = 600
+_WHOLE = 4_000
+"""Bytes of a request up to which a report holds it whole."""
 _BLANK = re.compile(r"\n\s*\n\s*\n")
 
 
@@ -48,6 +52,22 @@ class Side:
     finish_reason: str | None
     e2e_s: float | None
     ttft_s: float | None
+    head_s: float | None
+    """Status line and headers arrived."""
+    wait_s: tuple[float, float] | None
+    """From when to when the longest wait between two chunks that carry tokens was; ``None`` with fewer than two."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """The request of a pair as it is stored: redacted, and without its headers."""
+
+    method: str
+    path: str
+    length: int
+    """Bytes of its body."""
+    body: str | None
+    """Its JSON text; ``None`` when it is long, no text, or no longer kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +78,7 @@ class Shown:
     at: str
     severity: str
     findings: tuple[Finding, ...]
+    """The gravest first."""
     similarity: float | None
     """Lowest cosine; ``None`` where it was not needed or not computed."""
     excess_s: float | None
@@ -66,6 +87,13 @@ class Shown:
     """The last message; empty when the body is no longer kept."""
     baseline: Side
     candidate: Side
+    chosen: str
+    """Why it is among those that are shown: ``worst``, or a stratum of ``picking.sample``."""
+    labels: dict[str, str]
+    """What kind of request it is, by dimension (see ``slicing``)."""
+    rows: tuple[Row, ...]
+    """Tool calls and JSON of both sides as one tree; empty where there is neither."""
+    asked: Asked
 
 
 def worst_first(
@@ -87,21 +115,26 @@ def worst_first(
     return [*lead, *rest[: count - len(lead)]]
 
 
-def show(item: Item, exchange: Exchange, at: str) -> Shown:
+def show(item: Item, exchange: Exchange, at: str, chosen: str = "worst") -> Shown:
     """A pair as it is printed; ``at`` is its time as text. Long texts are cut around the first difference."""
     comparison = item.comparison
+    findings = comparison.findings if comparison else ()
     texts = _said(exchange.baseline), _said(exchange.candidate)
     start = _start(*texts)
     return Shown(
         id=item.pair.id,
         at=at,
         severity=(comparison.severity if comparison else Severity.NOTE).value,
-        findings=comparison.findings if comparison else (),
+        findings=tuple(sorted(findings, key=lambda finding: -rank(finding.severity))),
         similarity=comparison.similarity if comparison else None,
         excess_s=_excess(item),
         prompt=readable(_prompt(exchange.request.body)),
         baseline=_side(exchange.baseline, texts[0], start),
         candidate=_side(exchange.candidate, texts[1], start),
+        chosen=chosen,
+        labels=item.pair.labels,
+        rows=tree(exchange.baseline, exchange.candidate),
+        asked=_asked(exchange.request),
     )
 
 
@@ -176,7 +209,21 @@ def _side(seen: Observation | None, text: str, start: int) -> Side:
         finish_reason=seen.answer.first.finish_reason if seen and seen.answer else None,
         e2e_s=seen.timing.e2e_s if seen else None,
         ttft_s=seen.timing.ttft_s if seen else None,
+        head_s=seen.timing.head_s if seen else None,
+        wait_s=_longest_wait(seen.timing.content_times) if seen else None,
     )
+
+
+def _longest_wait(times: Sequence[float]) -> tuple[float, float] | None:
+    return max(pairwise(times), key=lambda gap: gap[1] - gap[0], default=None)
+
+
+def _asked(request: Request) -> Asked:
+    try:
+        body = request.body.decode() if 0 < len(request.body) <= _WHOLE else None
+    except UnicodeDecodeError:
+        body = None
+    return Asked(method=request.method, path=request.path, length=len(request.body), body=body)
 
 
 def _start(baseline: str, candidate: str) -> int:

@@ -1,7 +1,7 @@
-"""The document as one self-contained HTML file: no script, no network, readable on a phone and on paper.
+"""The document as one self-contained HTML file: no network, readable on a phone, on paper and without its script.
 
 Jinja2 escapes everything that a server or model said; the content security policy of the file allows nothing but its own
-style sheet, by hash.
+style sheet and script, by hash. The script finds, sorts and copies what is there; it makes no text of its own into HTML.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib.resources import files
 
@@ -17,22 +17,26 @@ from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
 
 from reports.document import Document
+from reports.judgement import Verdict
 from reports.render import drawing, words
 from reports.render.beside import beside
 from reports.render.cost_drawing import LEFT, cost_chart
 from reports.render.costs import crossing, money, priced, traffic
+from reports.render.explorer import BARS, CHOSEN, Opened, opened
 from reports.render.text import plain
-from reports.shown import Shown, alike_until
 
 _TEMPLATES = files("reports") / "templates"
-_LONGEST_WORD = 40
+_MOST_OF_PAIRS = 3_500_000
+"""Bytes; what is worth less than others is left out."""
 _MEASURE = re.compile(r"(?<=\d) (?=(?:%|ms|s|min|h|days)\b|%)")
 
 
 def render_html(document: Document) -> str:
     """The whole report as one file."""
     charts = (drawing.chart(document, metric) for metric in words.METRICS)
-    return _template().render(
+    some, choices = opened(document)
+    pairs = list(_within(_MOST_OF_PAIRS, _pairs(some)))
+    return _template("report.html").render(
         d=document,
         bars={rule.rule: drawing.bar(rule) for rule in document.rules},
         charts=[chart for chart in charts if chart is not None],
@@ -40,12 +44,40 @@ def render_html(document: Document) -> str:
         cost_chart=cost_chart(document.cost) if document.cost else None,
         failed=[check for check in document.checks if not check.passed],
         policy=list(_flat(document.policy)),
+        pairs=pairs,
+        choices=choices,
+        places={one.pair.id: number for number, one in enumerate(some[: len(pairs)], 1)},
+        leading=document.causes[0] if document.causes and document.verdict is not Verdict.GO else None,
     )
 
 
+def _pairs(some: Iterable[Opened]) -> Iterator[Markup]:
+    template = _template("pair.html")
+    for number, one in enumerate(some, 1):
+        yield Markup(template.render(o=one, n=number))  # noqa: S704 - the template escapes
+
+
+def _within(most: int, parts: Iterable[Markup]) -> Iterator[Markup]:
+    """The first ones, of so many bytes together."""
+    for part in parts:
+        most -= len(part.encode())
+        if most < 0:
+            return
+        yield part
+
+
 @cache
-def _template() -> Template:
-    style = (_TEMPLATES / "report.css").read_text(encoding="utf-8")
+def _template(name: str) -> Template:
+    return _environment().from_string(_text(name))
+
+
+def _text(name: str) -> str:
+    return (_TEMPLATES / name).read_text(encoding="utf-8")
+
+
+@cache
+def _environment() -> Environment:
+    style, script = _text("report.css"), _text("report.js")
     environment = Environment(
         autoescape=True,
         undefined=StrictUndefined,
@@ -71,41 +103,21 @@ def _template() -> Template:
         "traffic": traffic,
     }
     environment.globals |= {
+        "bars": BARS,
+        "chosen": CHOSEN,
         "cost_left": LEFT,
         "draw": drawing,
         "latency": words.latency,
         "marks": words.MARKS,
         "metrics": words.METRICS,
         "nothing": words.NOTHING,
-        "parted": parted,
         "rehearsal": words.REHEARSAL,
         "style": Markup(style),  # noqa: S704 - our own file, and the policy names its hash
         "style_hash": _hash(style),
+        "script": Markup(script),  # noqa: S704 - likewise
+        "script_hash": _hash(script),
     }
-    return environment.from_string((_TEMPLATES / "report.html").read_text(encoding="utf-8"))
-
-
-def parted(pair: Shown) -> dict[str, tuple[str, str, str]]:
-    """Each side's text as (what both begin with, what differs, what both end with), cut at spaces.
-
-    The middle is empty when one side has no answer, or nothing in common with the other.
-    """
-    texts = [plain(side.text, lines=True) for side in (pair.baseline, pair.candidate)]
-    start = _common(*texts)
-    end = _common(*(text[start:][::-1] for text in texts))
-    if not (pair.baseline.outcome == pair.candidate.outcome == "ok" and start + end):
-        return {"baseline": (texts[0], "", ""), "candidate": (texts[1], "", "")}
-    cuts = [(text[:start], text[start : len(text) - end], text[len(text) - end :]) for text in texts]
-    return dict(zip(("baseline", "candidate"), cuts, strict=True))
-
-
-def _common(one: str, other: str) -> int:
-    """Length of the common beginning, shortened to a whole word."""
-    alike = alike_until(one, other)
-    if alike == len(one) == len(other):
-        return alike
-    inside = one[:alike].rsplit(" ", 1)[-1]
-    return alike - len(inside) if len(inside) <= _LONGEST_WORD else alike
+    return environment
 
 
 def _number(text: str) -> str:
@@ -118,8 +130,8 @@ def _bound(text: str) -> str:
     return _MEASURE.sub("\u00a0", text)
 
 
-def _hash(style: str) -> str:
-    digest = hashlib.sha256(style.encode()).digest()
+def _hash(text: str) -> str:
+    digest = hashlib.sha256(text.encode()).digest()
     return f"sha256-{base64.b64encode(digest).decode()}"
 
 

@@ -23,8 +23,12 @@ def render_json(document: Document) -> str:
 def indented(data: JSON) -> str:
     """Indented JSON in which what could act on a terminal is escaped, and a lone surrogate, which most readers refuse, is
     U+FFFD. Raises ValueError for a number that is not finite."""
-    text = json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False)
-    return _UNUSUAL.sub(_escaped, text) + "\n"
+    return escaped(json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False)) + "\n"
+
+
+def escaped(text: str) -> str:
+    """JSON text in which what could act on a terminal is escaped, and a lone surrogate is U+FFFD."""
+    return _UNUSUAL.sub(_escaped, text)
 
 
 def _escaped(match: re.Match[str]) -> str:

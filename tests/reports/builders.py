@@ -19,6 +19,7 @@ from replay.exchange import (
     Outcome,
     Request,
     Timing,
+    ToolCall,
     Usage,
 )
 from replay.prometheus import Reading
@@ -29,6 +30,7 @@ from reports.gathered import Gathered, of_items
 from reports.judge import judge
 from reports.judgement import Pair
 from reports.pairing import pair_up
+from reports.picking import sample
 from reports.policy import Policy
 from reports.shown import Item, show, worst_first
 from tests.reports.made import REHEARSAL, START
@@ -99,6 +101,18 @@ def exchange(
     )
 
 
+def calling(number: int, baseline: str, candidate: str) -> Exchange:
+    """Exchange ``number``, both arms call ``book`` with these arguments."""
+    one = exchange(number, repeat=False)
+
+    def call(seen: Observation | None, arguments: str) -> Observation:
+        assert seen is not None and seen.answer is not None
+        choice = Choice(tool_calls=(ToolCall(name="book", arguments=arguments),), finish_reason="tool_calls")
+        return replace(seen, answer=replace(seen.answer, choices=(choice,)))
+
+    return replace(one, baseline=call(one.baseline, baseline), candidate=call(one.candidate, candidate))
+
+
 def item(one: Exchange) -> Item:
     """What an exchange contributes, without embeddings."""
     made = [compare(one.request, one.baseline, arm) for arm in (one.candidate, one.repeat)]
@@ -142,7 +156,13 @@ def document(
         show(one, known[one.pair.id], iso(one.pair.at))
         for one in worst_first(items, policy, slow_first=slow_first)
     ]
-    return from_items(items, policy, counters=counters, shown=shown, **more)
+    chosen = sample(of_items(items), 7)
+    others = [
+        show(one, known[one.pair.id], iso(one.pair.at), chosen[one.pair.id])
+        for one in items
+        if one.pair.id in chosen and one.pair.id not in {pair.id for pair in shown}
+    ]
+    return from_items(items, policy, counters=counters, shown=shown, sample=others, **more)
 
 
 def from_items(
@@ -151,13 +171,22 @@ def from_items(
     *,
     counters: dict[str, int] | None = None,
     shown: Sequence[Any] = (),
+    sample: Sequence[Any] = (),
     readings: Mapping[Arm, Sequence[Reading]] = {},
     **more: Any,
 ) -> Document:
     """The document on items whose exchanges are not at hand."""
     run = facts(policy, **more)
     judgement = judge([one.pair for one in items], policy, now=run.judged_at, final=run.ended_at is not None)
-    return build(judgement, of_items(items), run, counters=counters or {}, shown=shown, readings=readings)
+    return build(
+        judgement,
+        of_items(items),
+        run,
+        counters=counters or {},
+        shown=shown,
+        sample=sample,
+        readings=readings,
+    )
 
 
 def from_pairs(pairs: Sequence[Pair], policy: Policy = REHEARSAL, **more: Any) -> Document:
@@ -208,6 +237,7 @@ def said(text: str, count: int = 40) -> Document:
             replace(cause, message=text, category=text, example=text, evidence=text) for cause in made.causes
         ),
         worst=tuple(replace(pair, id=text, findings=(finding,)) for pair in made.worst),
+        sample=tuple(replace(pair, id=text, findings=(finding,)) for pair in made.sample),
     )
 
 

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import re
+import shlex
 from collections import Counter
+from dataclasses import replace
 from html.parser import HTMLParser
 from importlib.resources import files
 
 import pytest
 
-from reports.document import Document
+from reports.document import Document, Target
+from reports.render.curl import curl
 from reports.render.drawing import BAR_WIDTH, MARGIN, ZERO, bar
-from reports.render.html import parted, render_html
+from reports.render.html import render_html
 from reports.render.words import MARKS
-from tests.reports.builders import COUNTERS, alike, document, exchange, from_pairs, slow, wrong
+from reports.shown import show
+from tests.reports.builders import COUNTERS, alike, calling, document, exchange, from_pairs, item, slow, wrong
 from tests.reports.made import QUICK, same
 
-_VOID = {"meta", "br", "path", "rect", "circle"}
+_VOID = {"meta", "br", "input", "path", "rect", "circle"}
 
 
 class Page(HTMLParser):
@@ -45,7 +50,7 @@ class Page(HTMLParser):
         assert self.open.pop() == tag, tag
 
     def handle_data(self, data: str) -> None:
-        if not self.open or self.open[-1] != "style":
+        if not self.open or self.open[-1] not in ("style", "script"):
             self.text.append(data)
 
     @property
@@ -67,9 +72,10 @@ def page(made: Document) -> Page:
     return Page(render_html(made))
 
 
-def test_loads_and_runs_nothing(made: Document, page: Page) -> None:
+def test_loads_nothing_and_runs_its_own_script_alone(made: Document, page: Page) -> None:
     tags = Counter(tag for tag, _ in page.elements)
-    assert not tags.keys() & {"script", "link", "img", "iframe", "object", "form", "base", "audio", "video"}
+    assert tags["script"] == 1
+    assert not tags.keys() & {"link", "img", "iframe", "object", "form", "base", "audio", "video"}
     for _, attributes in page.elements:
         assert not attributes.keys() & {"style", "src", "srcset", "action"}
         assert not [name for name in attributes if name.startswith("on")]
@@ -77,11 +83,29 @@ def test_loads_and_runs_nothing(made: Document, page: Page) -> None:
     assert not re.search(r"url\(|@import|@font-face", render_html(made))
 
 
-def test_the_content_policy_allows_its_own_style_sheet_and_nothing_else(made: Document, page: Page) -> None:
+def test_the_content_policy_allows_its_own_style_sheet_and_script_and_nothing_else(
+    made: Document, page: Page
+) -> None:
     policy = next(m["content"] for m in page.all("meta") if m.get("http-equiv") == "Content-Security-Policy")
-    (style,) = re.findall(r"<style>(.*?)</style>", render_html(made), re.DOTALL)
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    assert policy == f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    style, script = (
+        _digest(re.findall(f"<{tag}>(.*?)</{tag}>", render_html(made), re.DOTALL)[0])
+        for tag in ("style", "script")
+    )
+    assert policy == (
+        f"default-src 'none'; style-src '{style}'; script-src '{script}'; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _digest(text: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+def test_the_script_is_small_and_makes_no_text_into_html() -> None:
+    script = (files("reports") / "templates" / "report.js").read_text(encoding="utf-8")
+    assert len(script) < 15_000 and script.startswith('"use strict";')
+    assert not re.search(
+        r"innerHTML|outerHTML|insertAdjacent|document\.write|eval|Function\(|fetch|XMLHttp|import", script
+    )
 
 
 def test_the_verdict_is_the_first_thing_in_words_and_sign(made: Document, page: Page) -> None:
@@ -133,28 +157,64 @@ def test_every_bar_has_no_difference_and_the_margin_at_the_same_place(made: Docu
             assert 0 <= drawn.low <= drawn.high <= BAR_WIDTH
 
 
-def test_a_pair_stands_side_by_side_with_the_difference_marked() -> None:
-    made = document([exchange(0, "It costs 42 euros in all.", "It costs 24 euros in all.")], QUICK)
-    assert parted(made.worst[0]) == {
-        "baseline": ("It costs ", "42", " euros in all."),
-        "candidate": ("It costs ", "24", " euros in all."),
-    }
-    text = render_html(made)
-    assert "It costs <mark>42</mark> euros" in text
-    assert text.index("<mark>42</mark>") < text.index("<mark>24</mark>")
-
-
-@pytest.mark.parametrize(
-    ("baseline", "candidate"),
-    [("same", "same"), ("a b a", "a b a b a"), ("x", "x y"), ("", "x"), ("p q", "r s")],
-)
-def test_the_parts_of_a_pair_make_up_its_texts(baseline: str, candidate: str) -> None:
-    pair = document([exchange(0, baseline, candidate, slower_s=2.0)], QUICK).worst[0]
-    parts = parted(pair)
-    assert ("".join(parts["baseline"]), "".join(parts["candidate"])) == (
-        pair.baseline.text,
-        pair.candidate.text,
+def test_a_pair_stands_side_by_side_with_every_word_marked_that_differs() -> None:
+    text = render_html(
+        document([exchange(0, "It costs 42 euros in all.", "It costs 24 euros at most.")], QUICK)
     )
+    assert "It costs <mark>42</mark> euros <mark>in all</mark>." in text
+    assert "It costs <mark>24</mark> euros <mark>at most</mark>." in text
+
+
+def test_every_pair_is_in_the_file_once_and_says_what_it_can_be_found_by() -> None:
+    page = Page(render_html(document(wrong())))
+    pairs = [one for one in page.all("details") if one.get("class") == "pair"]
+    assert len(pairs) == len({one["id"] for one in pairs}) > 40
+    keys = {key for one in pairs for key in (one["data-kinds"] or "").split()}
+    assert keys == {one["value"] for one in page.all("option")} - {""}
+
+
+def test_the_leading_cause_stands_under_the_verdict_and_leads_to_its_example() -> None:
+    made = document(wrong())
+    text = render_html(made)
+    lead = text[text.index("Leading cause") : text.index("Next:")]
+    (target,) = re.findall(r'href="#([^"]+)"', lead)
+    assert f'id="{target}"' in text and made.causes[0].example in lead
+    assert "Leading cause" not in render_html(document(alike()))
+
+
+def test_tool_calls_are_compared_as_a_tree() -> None:
+    text = render_html(document([calling(0, '{"to": "Rome", "n": 2}', '{"to": "Oslo", "n": 2}')], QUICK))
+    tree = text[text.index('<table class="tree">') :]
+    assert "book()" in tree
+    assert re.search(
+        r"<code>to</code> <small>changed</small>.*&#34;Rome&#34;.*&#34;Oslo&#34;", tree, re.DOTALL
+    )
+    assert re.search(r'<tr class="same"><th scope="row"><span class="in in-1"><code>n</code>', tree)
+
+
+def test_a_pair_can_be_asked_again_without_any_key() -> None:
+    targets = {
+        "baseline": Target(url="http://base:8000", key_env=None, models={}),
+        "candidate": Target(url="https://cand", key_env="CAND_KEY", models={"m": "m-fp8"}),
+    }
+    one = exchange(0, "a", "b", prompt="it's")
+    one = replace(
+        one, request=replace(one.request, body=b'{"model":"m","messages":[{"content":"it\'s \xe2\x80\xae"}]}')
+    )
+    asked = show(item(one), one, "now").asked
+    baseline, candidate = (curl(asked, targets[arm], key=None) for arm in ("baseline", "candidate"))
+    words = shlex.split(candidate)
+    assert words[:5] == ["curl", "-sS", "-X", "POST", "https://cand/v1/chat/completions"]
+    assert "authorization: Bearer $CAND_KEY" in words and "authorization" not in baseline
+    assert json.loads(words[-1]) == {"model": "m-fp8", "messages": [{"content": "it's \u202e"}]}
+    assert "\u202e" not in candidate
+    assert "BASELINE_KEY" in render_html(document([one], QUICK, targets=targets))
+
+
+def test_the_file_stays_small_whatever_is_in_it() -> None:
+    made = document([exchange(n, '"<' * 400, "&'" * 400, prompt='"' * 1_900) for n in range(40)])
+    many = replace(made, sample=made.sample * 20)
+    assert 3_000_000 < len(render_html(many).encode()) < 5_000_000
 
 
 def test_a_rehearsal_and_notes_are_marked() -> None:
