@@ -65,9 +65,11 @@ def _http_url(value: str) -> str:
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError(f"{value!r} is not an http:// or https:// address of a server")
     try:
-        parts.port  # noqa: B018 - it is read to be checked
+        port = parts.port
     except ValueError:
-        raise ValueError(f"{value!r} has no valid port: 1 to 65535") from None
+        port = 0
+    if port == 0:
+        raise ValueError(f"{value!r} has no valid port: 1 to 65535")
     if parts.username or parts.password or parts.query or parts.fragment:
         raise ValueError(
             "a backend's url holds no user, password, query or fragment; name keys with api_key_env"
@@ -493,6 +495,8 @@ def _explain(error: ValidationError, root: type[Section], node: yaml.Node, name:
     # A misspelt key also leaves its right spelling "missing": the misspelling is the cause.
     first = next((e for e in errors if e["type"] == "extra_forbidden"), errors[0])
     path = [part for part in first["loc"] if not (isinstance(part, str) and part.startswith("function-"))]
+    if path[-1:] == ["[key]"]:  # a key of a mapping that is refused may be a secret
+        path = path[:-2]
     where = f"{name}, line {_line(node, path)}: {'.'.join(map(str, path)) or 'the file'}"
     if first["type"] == "extra_forbidden":
         return f"{where}: no such key{_nearest(str(path[-1]), _valid_words(root, path[:-1]))}"
@@ -507,7 +511,8 @@ def _explain(error: ValidationError, root: type[Section], node: yaml.Node, name:
     # Our own parsers name the value where it may be shown; an address with a password in it may not.
     named = first["type"] == "value_error" or isinstance(value, dict | list | BaseModel)
     shown = "" if named else f" (got {value!r})"
-    return f"{where}: {message[0].lower() + message[1:]}{shown}"
+    start = message[0] if named else message[0].lower()  # ours may begin with a name, which stays as it is
+    return f"{where}: {start}{message[1:]}{shown}"
 
 
 _QUOTED = re.compile(r"'([^']*)'")

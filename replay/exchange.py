@@ -32,6 +32,9 @@ class Outcome(StrEnum):
     CLIENT_CANCELLED = "client_cancelled"
     MIRROR_DROPPED = "mirror_dropped"
     NOT_SENT = "not_sent"
+    UNSERVED = "unserved"
+    """Refused as something that the server does not offer at all, where the other side answered. Only both together show
+    it, so that no observation has it."""
 
     @property
     def failed(self) -> bool:
@@ -40,12 +43,13 @@ class Outcome(StrEnum):
 
     @property
     def missing(self) -> bool:
-        """Says nothing about the backend: the client left, or we did not send or keep the request."""
+        """Says nothing about how well the backend serves: the client left, we did not send or keep the request, or it is
+        beyond what the backend offers."""
         return self in _MISSING
 
 
 _FAILED = frozenset({Outcome.HTTP_ERROR, Outcome.TIMEOUT, Outcome.CONNECT_ERROR, Outcome.PROTOCOL_ERROR})
-_MISSING = frozenset({Outcome.CLIENT_CANCELLED, Outcome.MIRROR_DROPPED, Outcome.NOT_SENT})
+_MISSING = frozenset({Outcome.CLIENT_CANCELLED, Outcome.MIRROR_DROPPED, Outcome.NOT_SENT, Outcome.UNSERVED})
 
 
 class Ending(StrEnum):

@@ -49,6 +49,19 @@ _REJECTED = (
         re.IGNORECASE,
     ),
 )
+_OFFERED = (
+    r"(?:tools?|tool use|functions?|function calling|images?|image inputs?|audio|video|vision|multi-?modal|logprobs|embeddings?"
+    r"|thinking|reasoning|guided decoding|grammars?|json(?:_schema|_object)?|response_format|structured outputs?|streaming|chat"
+    r"|completions?|n ?> ?1|best_of)"
+)
+_LACKING = re.compile(
+    rf"(?:not|n't) support (?:\w+ )?[`'\"]?{_OFFERED}\b"
+    rf"|\b{_OFFERED}[`'\"]? (?:is|are) not (?:yet )?(?:supported|enabled|implemented)"
+    r"|tool choice requires --|tools param requires --|is not a multimodal model|at most 0 (?:image|audio|video)"
+    r"|no endpoints found that (?:can handle|support)",
+    re.IGNORECASE,
+)
+_MAY_LACK = (ErrorClass.NOT_FOUND, ErrorClass.BAD_REQUEST, ErrorClass.SERVER)
 _TRY_AGAIN = re.compile(
     r"(?:try again|retry) (?:in|after) ((?:[\d.]{1,12} ?[a-z]{1,7} ?){1,3})", re.IGNORECASE
 )
@@ -308,7 +321,18 @@ def _code(error_class: ErrorClass, message: str, envelope: JSON | None) -> str:
         named = _inner(envelope).get("param") == "model" and error_class is ErrorClass.NOT_FOUND
         if named or words & _UNKNOWN_MODEL_WORDS or _UNKNOWN_MODEL.search(message):
             return "contract.model_unknown"
-    return "contract.param_rejected" if rejected_parameter(error_class, message) else ""
+    if rejected_parameter(error_class, message):
+        return "contract.param_rejected"
+    lacks = "not_supported_error" in _words(envelope) or _LACKING.search(message)
+    return "contract.unsupported" if lacks and error_class in _MAY_LACK else ""
+
+
+def beyond(failure: Failure) -> bool:
+    """Whether the server says that it does not offer what was asked for: a field, a feature, so long a prompt."""
+    return failure.error_class is ErrorClass.CONTEXT_OVERFLOW or failure.code in (
+        "contract.param_rejected",
+        "contract.unsupported",
+    )
 
 
 def rejected_parameter(error_class: ErrorClass, message: str) -> str | None:

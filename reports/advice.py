@@ -19,7 +19,7 @@ _ERRORS = f"{_STAY}; start with the candidate's failures under Causes and with i
 _VALID = "report as often as you like, the evidence stays valid at every look"
 _WAIT = f"{_STAY} and let the run go on; {_VALID}."
 _STUCK = f"{_STAY}; waiting alone decides nothing here: mirror more, or widen the margin before another run, as the reason says."
-_LONGER = f"{_STAY} and record a longer run, or mirror a larger share."
+_LONGER = f"{_STAY} and record a longer run, or a larger share where that is not all."
 _MEND = f"{_STAY}, mend what the failed check names, and record again."
 _HOLD = {
     "nothing_required": f"{_STAY}; the policy requires no rule, so no evidence could ever suffice: mend policy.",
@@ -30,6 +30,7 @@ _HOLD = {
     "unscored": f"{_STAY}; install what scores the rest (pip install 'llm-migrate[embeddings]') and report again.",
     "client_lag": f"{_STAY}; replay at a lower rate, or from a machine with a free core.",
     "cache_asymmetry": f"{_STAY}; replay with --nonce, or begin with both caches cold.",
+    "unserved": f"{_STAY}; turn on what the candidate lacks (migrate check says how), or leave such requests with the baseline.",
     "breaker_open": f"{_STAY}; find out why the candidate failed repeatedly, then record again.",
 }
 _CAPTURED = frozenset({"capture", "import"})

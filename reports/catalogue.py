@@ -41,6 +41,9 @@ CATALOGUE: dict[str, Entry] = {
     "contract.status_changed": Entry(
         WARN, "has another status for the same failure; retry policies may key on it"
     ),
+    "contract.unsupported": Entry(
+        BLOCK, "says that it does not offer what was asked for, and the baseline does"
+    ),
     "envelope.choices_missing": Entry(WARN, "holds an object without its list of choices"),
     "envelope.coding": Entry(BLOCK, "cannot be decompressed as its Content-Encoding says"),
     "envelope.coding_end": Entry(WARN, "is whole, and its content coding does not end as it should"),

@@ -111,8 +111,13 @@ class Answers(Table):
 
     @property
     def missing(self) -> Flags:
-        """Nothing is known about the backend."""
+        """Nothing is known about how well the backend serves it."""
         return _MISSING.take(self.outcome, mode="clip")
+
+    @property
+    def asked(self) -> Flags:
+        """The backend got the request, whatever came of it."""
+        return ~self.missing | self.having(Outcome.UNSERVED)
 
     @property
     def answered(self) -> Flags:

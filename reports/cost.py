@@ -20,7 +20,7 @@ def cost(columns: Columns, frame: Frame) -> Reading | Unread:
     both = columns.baseline.answered & columns.candidate.answered
     known = both & (columns.baseline.cost > 0) & np.isfinite(columns.candidate.cost)
     if not known.any():
-        reason = "does not apply: no prices, or no token counts to price"
+        reason = "does not apply: no prices, or no token counts to price, among the pairs that count"
         return Unread(reason=reason, applicable=False, margin=margin)
     pairs = columns.take(known)
     growth, weight = pairs.candidate.cost / pairs.baseline.cost - 1, weights(pairs.session)

@@ -28,6 +28,22 @@ def not_comparable(facts: Facts) -> Check:
     return Check(code="not_comparable", passed=count <= _MOST_NOT_COMPARABLE * total, message=message)
 
 
+def unserved(facts: Facts) -> Check | None:
+    """Requests that the baseline answers and the candidate says it does not offer: no errors of it, and nobody's to lose.
+
+    As many as errors may grow are left to the rules, which count them against GO.
+    """
+    count, total = facts.ledger.count("unserved"), len(facts.ledger.evidence)
+    if not count:
+        return None
+    most = facts.policy.errors.margin
+    message = (
+        f"{count:,} of {total:,} requests ask for what the candidate says it does not serve ({count / total:.1%}), {most:.1%} "
+        "may: Causes has what, and migrate check what to change"
+    )
+    return Check(code="unserved", passed=count <= most * total, message=message)
+
+
 def unscored(facts: Facts) -> Check | None:
     """Looks at every pair with two comparable answers, not only those with a repeat."""
     if "disagreement" not in facts.required:

@@ -58,6 +58,9 @@ def repeated(columns: Columns) -> Repeated:
     )
 
 
+NO_REPEATS = "no baseline repeats among the pairs that count: the noise floor is unknown"
+
+
 def differences(columns: Columns) -> tuple[Bits, Flags]:
     """By which labels each candidate's answer differs, and where that is known."""
     found = np.where(columns.candidate.failed, TRANSPORT, _labelled(columns.differs, columns.differs_by))
@@ -74,7 +77,7 @@ def read_disagreement(columns: Columns, frame: Frame) -> Reading | Unread:
     """Sign = 1{candidate differs} - 1{baseline repeat differs}, at the finest level that is quiet enough."""
     margin = frame.policy.disagreement.margin
     if not columns.repeated.any():
-        return Unread(reason="no baseline repeats: the noise floor is unknown", margin=margin)
+        return Unread(reason=NO_REPEATS, margin=margin)
     found = repeated(columns)
     every = _reading(found, FINEST, frame)
     noise = np.bincount(ranks(found.repeat), minlength=ALIKE + 1)

@@ -85,7 +85,8 @@ def _of_price(side: Side, terms: Terms, now: float) -> Iterator[str]:
         yield f"its price is dated {quote.date}, which is still to come; correct date: of price:"
     elif age > terms.stale_days:
         where = f" at {quote.source}" if quote.source else ""
-        yield f"its price is stale: read on {quote.date}, {age:.0f} days ago; look it up again{where}"
+        days = "1 day" if round(age) == 1 else f"{age:.0f} days"
+        yield f"its price is stale: read on {quote.date}, {days} ago; look it up again{where}"
     if not isinstance(quote.price, GpuPrice):
         return
     rate = throughput(side)

@@ -25,7 +25,8 @@ class Ledger:
     places: dict[str, Flags]
     """Disjoint masks that cover everything."""
     evidence: Columns
-    """The pairs that rules read: scored ones, and those that are missing for no fault of the client. Their ``session`` is
+    """The pairs that rules read: scored ones, and those that are missing for no fault of the client, which are held against
+    the candidate where it would be GO. Their ``session`` is
     the unit in which they count (see ``sessions``)."""
 
     change: Change | None
@@ -48,7 +49,7 @@ class Ledger:
         return float(answered[-1] - answered[0]) if answered.size else 0.0
 
 
-MISSING = ("breaker_open", "mirror_dropped", "not_sent")
+MISSING = ("unserved", "breaker_open", "mirror_dropped", "not_sent")
 EVIDENCE = ("scored", *MISSING)
 
 
@@ -58,9 +59,9 @@ def sort_out(columns: Columns, policy: Policy, *, now: float, final: bool, timeo
     ``in_future``: dispatched more than a minute after ``now``. ``not_final``: dispatched less than ``timeout_s`` before
     ``now`` while the run goes on (``final`` is false). Counting those that are complete already would leave out exactly the
     slow ones. ``other_version``: from before the last change of either server. ``warm_up``: within ``policy.warmup`` of the
-    first request that reached the candidate since. ``not_comparable``: the copy was never meant to be sent.
-    ``client_left``: the production client gave up on the baseline. Then what is missing by our own doing, and ``scored``:
-    both arms known.
+    first request that reached the candidate since. ``not_comparable``: the copy was never meant to be sent, or asks for what
+    the baseline does not offer. ``client_left``: the production client gave up on the baseline. ``unserved``: it asks for
+    what the candidate does not offer. Then what is missing by our own doing, and ``scored``: both arms known.
     """
     base, candidate = columns.baseline, columns.candidate
     missing = base.missing | candidate.missing
@@ -72,8 +73,9 @@ def sort_out(columns: Columns, policy: Policy, *, now: float, final: bool, timeo
         "not_final": everything & (not final) & (columns.at > now - timeout_s),
         "other_version": before,
         "warm_up": _warming_up(columns, policy.warmup, before),
-        "not_comparable": ~columns.comparable & candidate.missing,
+        "not_comparable": (~columns.comparable & candidate.missing) | base.having(Outcome.UNSERVED),
         "client_left": base.having(Outcome.CLIENT_CANCELLED),
+        "unserved": candidate.having(Outcome.UNSERVED),
         "breaker_open": candidate.withheld,
         "mirror_dropped": missing
         & (base.having(Outcome.MIRROR_DROPPED) | candidate.having(Outcome.MIRROR_DROPPED)),
@@ -90,6 +92,6 @@ def sort_out(columns: Columns, policy: Policy, *, now: float, final: bool, timeo
 
 
 def _warming_up(columns: Columns, warmup: float, before: Flags) -> Flags:
-    reached = columns.at[~columns.candidate.missing & ~before]
+    reached = columns.at[columns.candidate.asked & ~before]
     first = reached[0] if reached.size else np.inf
     return (columns.at >= first) & (columns.at < first + warmup)

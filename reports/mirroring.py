@@ -22,7 +22,7 @@ _PEAK_S = 60.0
 
 def sent_nothing(facts: Facts) -> Check:
     """The candidate's arm is missing as a whole."""
-    sent = int((~facts.ledger.columns.candidate.missing).sum())
+    sent = int(facts.ledger.columns.candidate.asked.sum())
     passed = max(facts.counters.get("passed", 0), len(facts.ledger.columns))
     message = f"{sent:,} copies reached the candidate"
     if not sent:
@@ -89,7 +89,7 @@ def paused(facts: Facts) -> Check | None:
 def load(facts: Facts) -> Check | None:
     """A caveat: what the candidate carried is less than what it will have to."""
     passed, table = facts.counters.get("passed", 0), facts.ledger.columns
-    copies = table.at[~table.candidate.missing]
+    copies = table.at[table.candidate.asked]
     if not copies.size or copies.size >= _SAME_LOAD * passed:
         return None
     peak = _peak(copies)

@@ -9,7 +9,7 @@ import numpy as np
 
 from reports.advisory import Label
 from reports.columns import Columns
-from reports.disagreement import FEWEST_REPEATS, Repeated, differences, repeated
+from reports.disagreement import FEWEST_REPEATS, NO_REPEATS, Repeated, differences, repeated
 from reports.intervals import share_intervals
 from reports.labels import ALIKE, LABELS, NOISE_LIMIT, Bits, fallback, names, quiet_level, ranks
 from reports.multiplicity import e_bh
@@ -118,7 +118,7 @@ def _instead(place: int, repeat: Bits, seen: int) -> str | None:
 
 def _reason(noise: float | None, noisy: bool, instead: str | None, *, low: float, high: float) -> str:
     if noise is None:
-        return "no baseline repeats: the noise floor is unknown"
+        return NO_REPEATS
     if not noisy:
         return f"between {show(low, 'share')} and {show(high, 'share')} above the noise floor of {show(noise, 'share')}"
     rest = f"falling back to {instead}" if instead else "and so is what is coarser"

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import orjson
 
 from replay.exchange import Arm, Choice, Exchange, Observation, Outcome, Request
+from replay.failures import beyond
 from reports.compare.asked import Asked, contract
 from reports.costing import TokenPrice, request_usd
 from reports.judgement import Finding, Measured, Pair, Severity, Traits
@@ -120,11 +121,13 @@ def pair_up(
     asked, prices = contract(body), prices or {}
     paid = prices.get(Arm.BASELINE)
     old, new, again = _traits(asked, exchange.baseline, exchange.candidate, exchange.repeat)
+    baseline = measure(exchange.baseline, old, paid) or _UNSENT
+    candidate = measure(exchange.candidate, new, prices.get(Arm.CANDIDATE)) or _UNSENT
     pair = Pair(
         id=request.id,
         at=request.at,
-        baseline=measure(exchange.baseline, old, paid) or _UNSENT,
-        candidate=measure(exchange.candidate, new, prices.get(Arm.CANDIDATE)) or _UNSENT,
+        baseline=_served(baseline, exchange.baseline, candidate),
+        candidate=_served(candidate, exchange.candidate, baseline),
         repeat=measure(exchange.repeat, again, paid),
         not_comparable=_not_comparable(exchange.candidate),
         session=request.conversation,
@@ -149,7 +152,9 @@ def _traits(asked: Asked, *arms: Observation | None) -> list[Traits | None]:
 
 
 def decided(pair: Pair, comparison: Compared | None, repeat: Compared | None) -> Pair:
-    """The pair with what its two comparisons say, once they are made."""
+    """The pair with what its two comparisons say, once they are made. A refusal of what is not offered is no difference."""
+    if Outcome.UNSERVED in (pair.baseline.outcome, pair.candidate.outcome):
+        comparison = None
     return replace(
         pair,
         differs=differs(comparison),
@@ -157,6 +162,13 @@ def decided(pair: Pair, comparison: Compared | None, repeat: Compared | None) ->
         differs_by=blamed(comparison),
         repeat_differs_by=blamed(repeat),
     )
+
+
+def _served(side: Measured, seen: Observation | None, other: Measured) -> Measured:
+    """One side of a pair, UNSERVED where it refuses what the ``other`` answered and it does not offer itself."""
+    if other.outcome is Outcome.OK and seen is not None and seen.failure is not None and beyond(seen.failure):
+        return replace(side, outcome=Outcome.UNSERVED)
+    return side
 
 
 def _not_comparable(candidate: Observation | None) -> str | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from reports import covered, mirroring, steadiness
+from reports.disagreement import NO_REPEATS
 from reports.facts import Facts, duration
 from reports.fitness import cache_asymmetry, client_lag
 from reports.judgement import Check
@@ -18,7 +19,7 @@ from reports.rules import RULES
 
 __all__ = ["CAVEATS", "Facts", "checks"]
 
-CAVEATS = ("version_changed", "resumed", "paused", "silence", "load", "sensitivity")
+CAVEATS = ("version_changed", "unserved", "resumed", "paused", "silence", "load", "sensitivity")
 """Codes whose message a reader of GO has to know although the check passed."""
 
 
@@ -103,7 +104,7 @@ def _no_repeats(facts: Facts) -> Check | None:
     if "disagreement" not in facts.required:
         return None
     count = int(facts.ledger.evidence.repeated.sum())
-    message = f"{count:,} baseline repeats" if count else "no baseline repeats: the noise floor is unknown"
+    message = f"{count:,} baseline repeats" if count else NO_REPEATS
     return Check(code="no_repeats", passed=count > 0, message=message)
 
 
@@ -154,6 +155,7 @@ _CHECKS: tuple[Callable[[Facts], Check | None], ...] = (
     _not_final,
     steadiness.version,
     _warm_up,
+    covered.unserved,
     _nothing_compared,
     _too_few_pairs,
     _minimum_span,

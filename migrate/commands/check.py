@@ -26,6 +26,7 @@ from migrate.store import Store
 
 SCHEMA = {"name": "llm-migrate.check", "version": 1}
 _AGAIN_S = 2.0
+_SAY_AGAIN_S = 30.0
 _CAPTURED = ("import", "capture", "shadow")
 _LOOKED_AT = 2_000
 _STYLES = {Result.OK: "green", Result.DIFFERS: "yellow", Result.FAIL: "bold red", Result.NOT_CHECKED: "dim"}
@@ -71,16 +72,16 @@ async def _both(config: Config, traffic: Uses | None) -> Arms:
 
 async def _watched(config: Config, traffic: Uses | None) -> Arms:
     """Checks again and again, until nothing fails that time may heal."""
-    start, said = monotonic(), ""
+    start, said, said_at = monotonic(), "", 0.0
     while True:
         arms = await _both(config, traffic)
         failing = [(arm, line) for arm, lines in arms.items() for line in lines if not line.passed]
         if not failing or not all(line.passing for _, line in failing):
             return arms
         words = "; ".join(f"{arm}: {line.detail}" for arm, line in failing)
-        if words != said:
+        if words != said or monotonic() - said_at > _SAY_AGAIN_S:
             click.echo(f"waiting ({monotonic() - start:.0f} s): {words}", err=True)
-            said = words
+            said, said_at = words, monotonic()
         await asyncio.sleep(_AGAIN_S)
 
 

@@ -35,7 +35,7 @@ _MOST_LOOKS = 10_000
 _EPILOG = """\b
 A line is a pair: {"id", "at" (seconds, UTC epoch), "session"?, "baseline": {"outcome", "e2e_s", "ttft_s"?, "output_tokens"?},
 "candidate": {…}, "baseline_repeat"?: {…}, "differs"?: true or false, "repeat_differs"?, "labels"?: {…}}.
-Outcomes: ok, http_error, timeout, connect_error, protocol_error, client_cancelled, mirror_dropped, not_sent.
+Outcomes: ok, http_error, timeout, connect_error, protocol_error, client_cancelled, mirror_dropped, not_sent, unserved.
 In CSV a column is named with a dot, baseline.outcome; in Parquet so, or baseline is a struct.
 \b
 Examples:

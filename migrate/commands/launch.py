@@ -186,7 +186,7 @@ def _run(backend: Backend, arm: str, started: Command, environment: dict[str, st
             backend.url, facts.ready or facts.health or "/", within=section.ready_within, stop=stop, say=_say
         )
         if ready:
-            said = told(backend.url, backend.api_key())
+            said = told(backend.url, backend.api_key(), stop)
             _keep(log.with_suffix(".json"), backend, arm, started, said)
             _say(
                 f"ready after {time.monotonic() - begun:.0f} s: {backend.url} {_shown(said)}; Ctrl-C stops it"

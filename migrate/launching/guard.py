@@ -12,6 +12,7 @@ import contextlib
 import ctypes
 import os
 import select
+import shlex
 import signal
 import subprocess
 import sys
@@ -25,6 +26,7 @@ _STARTING_S = 3.0
 _BY_ITSELF_S = 1.0
 """What outlives the server usually ends soon after it, and removes shared memory first."""
 _TOLD_S = 2.0
+_REMOVED_S = 20.0
 
 
 def main(arguments: list[str]) -> int:
@@ -50,7 +52,7 @@ def main(arguments: list[str]) -> int:
     _stop(server, grace)
     _sweep(server.pid)
     if remove:
-        subprocess.run(remove, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=False)
+        _remove(remove)
     return server.returncode if server.returncode >= 0 else 128 - server.returncode
 
 
@@ -69,6 +71,16 @@ def _stop(server: subprocess.Popen[bytes], grace: float) -> None:
     if server.poll() is None:
         server.kill()
         server.wait()
+
+
+def _remove(command: list[str]) -> None:
+    """What the server left outside of its processes, such as a container."""
+    try:
+        subprocess.run(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, timeout=_REMOVED_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        sys.stderr.write(f"it may still be there; remove it with: {shlex.join(command)}\n")
 
 
 def _sweep(group: int) -> None:

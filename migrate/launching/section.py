@@ -51,6 +51,14 @@ class Launch(Section):
     """For a container; ``None``: as many as the parallel sizes say."""
     ready_within: Duration = 1800.0
 
+    @field_validator("args", mode="before")
+    @classmethod
+    def _given(cls, args: Any) -> Any:
+        for name, value in args.items() if isinstance(args, dict) else ():
+            if value is None:
+                raise ValueError(f"{name} has no value: true for a switch; leave it out for the server's own")
+        return args
+
     @field_validator("args")
     @classmethod
     def _named_elsewhere(cls, args: dict[str, Value]) -> dict[str, Value]:
@@ -80,6 +88,8 @@ class Launch(Section):
         said += [(name, f"{name}={value}", "") for name, value in self.args.items()]
         said += [(name, f"{name}={value}", name) for name, value in self.env.items()]
         for name, text, holder in said:
+            if "\0" in text:
+                raise ValueError(f"{name} holds a NUL character, which no command can have")
             if SECRET.search(holder) or hide_keys(text, lambda *_: "") != text:
                 raise ValueError(
                     f"{name} looks like a secret: export it, and name the variable under secrets: or api_key_env:"

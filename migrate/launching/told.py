@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from threading import Event
 from typing import Any
 
 import httpx
 
-_LIMIT_S = 5.0
+_PAGES = ("/version", "/v1/models", "/server_info?config_format=json")
+_LIMIT_S = 3.0
 _LARGEST = 8 * 2**20
 
 
@@ -26,13 +28,12 @@ class Told:
     gpu: str | None = None
 
 
-def told(url: str, key: str | None) -> Told:
-    """Asks the server at ``url``. Never raises for what it answers."""
+def told(url: str, key: str | None, stop: Event) -> Told:
+    """Asks the server at ``url``; no further page once ``stop`` is set. Never raises for what it answers."""
     headers = {"authorization": f"Bearer {key}"} if key else {}
     with httpx.Client(base_url=url, headers=headers, timeout=_LIMIT_S, trust_env=False) as client:
-        version, listed = _page(client, "/version"), _page(client, "/v1/models")
-        info = _page(client, "/server_info?config_format=json")
-    return read(version, listed, info)
+        pages = [None if stop.is_set() else _page(client, path) for path in _PAGES]
+    return read(*pages)
 
 
 def read(version: Any, listed: Any, info: Any) -> Told:

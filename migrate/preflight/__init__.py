@@ -21,7 +21,7 @@ from replay.client import Client
 
 __all__ = ["Line", "Result", "preflight"]
 
-LIMIT_S = 9.0
+LIMIT_S = 8.5
 
 
 async def preflight(

@@ -15,6 +15,7 @@ from migrate.preflight.traffic import FIELD
 from replay.backends import Facts
 from replay.decoding import parse_object
 from replay.exchange import Choice, ErrorClass
+from replay.failures import beyond
 
 Probe = Callable[[Asking, Facts], Awaitable[Line]]
 
@@ -191,7 +192,11 @@ def _lacking(check: str, told: Told, facts: Facts) -> Line | None:
 
 
 def _not_now(told: Told) -> bool:
-    return told.failure is not None and told.failure.error_class in _NOT_NOW
+    """Whether it says nothing of what the backend can do. A 5xx does where it says that no such thing is offered."""
+    if told.failure is None:
+        return False
+    broken = told.status is not None and told.status >= 500 and not beyond(told.failure)
+    return broken or told.failure.error_class in _NOT_NOW
 
 
 def _first(told: Told) -> Choice:

@@ -36,10 +36,12 @@ def render_terminal(outlook: Outlook, run: str, *, width: int = 80) -> str:
 
 
 def money(value: float | None) -> str:
-    """US dollars: four digits of a small amount, cents up to a thousand, from a million on in millions."""
+    """US dollars: four digits of a small amount, cents up to a thousand, then in millions, then in billions."""
     if value is None:
         return NOTHING
     size = abs(value)
+    if size >= 1e9:
+        return f"{value / 1e9:,.3f} B"
     if size >= 1e6:
         return f"{value / 1e6:,.3f} M"
     if size >= 1000 or not size:

@@ -24,6 +24,7 @@ _PLACES = {
     "warm_up": "in the warm-up",
     "not_comparable": "not comparable",
     "client_left": "the client left",
+    "unserved": "not offered by the candidate",
     "breaker_open": "withheld by the circuit breaker",
     "mirror_dropped": "dropped by the mirror",
     "not_sent": "not sent",

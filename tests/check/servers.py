@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from replay.simulator.server import serving
 from replay.simulator.settings import Faults, Settings
-from tests.replay.servers import Act, acting, reply
+from tests.replay.servers import CHAT_ANSWER, Act, acting, reply
 
 MODEL = "harbor-7b"
 Server = Callable[[Path], AbstractAsyncContextManager[str]]
@@ -50,6 +50,35 @@ def api(*chunks: bytes, status: str = "200 OK", headers: bytes = b"", kind: str 
             writer.write(reply(b""))
 
     return saying(act)
+
+
+def dying(answers: int) -> Server:
+    """A server that gives its first ``answers`` and then none: health stays green, and every request is a 500."""
+    given = 0
+
+    async def act(request: bytes, _: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal given
+        path = request.split(b" ", 2)[1]
+        given += path == b"/v1/chat/completions"
+        if path == b"/v1/models":
+            writer.write(reply(orjson.dumps({"data": [{"id": MODEL, "owned_by": "vllm"}]})))
+        elif path != b"/v1/chat/completions":
+            writer.write(reply(b""))
+        elif given > answers:
+            dead = {"error": {"message": "EngineCore encountered an issue.", "type": "InternalServerError"}}
+            writer.write(reply(orjson.dumps(dead), status="500 Internal Server Error"))
+        elif b'"stream":true' in request:
+            writer.write(reply(_STREAM, headers=b"Content-Type: text/event-stream\r\n"))
+        else:
+            writer.write(reply(CHAT_ANSWER))
+
+    return saying(act)
+
+
+_STREAM = (
+    b'data: {"choices":[{"index":0,"delta":{"content":"yes"}}]}\n\n'
+    b'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
+)
 
 
 def everywhere(answer: bytes) -> Server:

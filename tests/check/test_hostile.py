@@ -20,7 +20,7 @@ from migrate.preflight import Result, preflight
 from replay.simulator.server import serving
 from replay.simulator.settings import Faults, Settings
 from tests.check.checking import checked
-from tests.check.servers import MODEL, Server, api, everywhere, issued, on_tls, saying, simulated
+from tests.check.servers import MODEL, Server, api, dying, everywhere, issued, on_tls, saying, simulated
 from tests.replay.servers import reply
 
 KEY = "sk-3f9Lq7Tz0WmVbX2nR8sKdJ5y"
@@ -97,6 +97,23 @@ async def test_a_slow_server_is_checked_as_far_as_there_is_time(tmp_path: Path) 
     found = {line.check: line.result for line in lines}
     assert found["answer"] == found["stream"] == Result.OK and found["tools"] is Result.NOT_CHECKED, lines
     assert all(line.passed for line in lines) and time.monotonic() - start < 3
+
+
+@pytest.mark.parametrize(("answers", "check"), [(2, "warm"), (3, "answer"), (6, "answer")])
+async def test_an_engine_that_dies_during_the_check_fails_it(
+    answers: int, check: str, tmp_path: Path
+) -> None:
+    async with dying(answers)(tmp_path) as url:
+        done = await checked(tmp_path, {"kind": "vllm", "url": url})
+    assert done.code == 2, done.output
+    assert done.rows[check]["backends"]["candidate"]["result"] == "FAIL"
+    assert "500" in done.said(check)
+    features = [
+        row["backends"].get("candidate")
+        for name, row in done.rows.items()
+        if name in ("tools", "seed", "logprobs")
+    ]
+    assert all(side is None or side["value"] != "refused" for side in features), features
 
 
 def write(folder: Path, baseline: str, candidate: dict[str, str]) -> Path:

@@ -91,6 +91,7 @@ def test_trtllm_serve_spells_its_options_with_underscores() -> None:
         ("vllm", "port: 8000", "url: says where it listens"),
         ("vllm", "api-key: abc", "api_key_env:"),
         ("vllm", "--seed: 1", "without the dashes: seed"),
+        ("vllm", "max-model-len: null", "max-model-len has no value"),
         ("vllm", f"hf-overrides: {{token: {SECRET}}}", "looks like a secret"),
     ],
 )
@@ -106,6 +107,7 @@ def test_a_name_that_is_not_known_is_refused_with_what_to_write(kind: str, args:
         ("tensorrt-llm", "model: m", "api_key_env: KEY,", "asks nobody for a key"),
         ("relay", "model: m", "", "a relay is somebody else's"),
         ("vllm", f"model: m, env: {{HF_TOKEN: {SECRET}}}", "", "looks like a secret"),
+        ("vllm", 'model: m, env: {A: "x\\0y"}', "", "A holds a NUL character"),
         ("vllm", "executable: vllm", "", "launch.model: is required"),
     ],
 )

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from migrate.launching import guard
 from migrate.launching.command import Command
 from migrate.launching.server import Server, ServerDied
 
@@ -241,6 +242,32 @@ def test_a_container_is_removed_also_when_the_launch_is_killed(
         until(calls.exists, tmp_path)
         process.kill()
         until(lambda: "rm --force migrate-baseline-" in calls.read_text(), tmp_path)
+
+
+def test_a_container_that_does_not_go_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    docker = tmp_path / "docker"
+    docker.write_text('#!/bin/sh\n[ "$1" = run ] && exec sleep 600\nexit 1\n')
+    docker.chmod(0o755)
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-I",
+            guard.__file__,
+            "1",
+            str(tmp_path / "gone"),
+            "rm",
+            "a b",
+            "--",
+            str(docker),
+            "stop",
+        ],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert done.returncode == 1 and f"remove it with: {tmp_path}/gone rm 'a b'" in done.stderr
 
 
 DEATHS = {

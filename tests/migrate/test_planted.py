@@ -23,6 +23,7 @@ TOOLS = [
         },
     }
 ]
+WHOLE = Settings()
 pytestmark = pytest.mark.timeout(120)
 
 
@@ -38,13 +39,17 @@ def questions() -> Iterator[Body]:
 
 
 async def report(
-    folder: Path, requests: Iterator[Body], request: Change = same, answer: Change = same
+    folder: Path,
+    requests: Iterator[Body],
+    request: Change = same,
+    answer: Change = same,
+    candidate: Settings = WHOLE,
 ) -> dict[str, Any]:
-    async with serving(Settings()) as one, serving(Settings()) as other:
+    async with serving(WHOLE) as one, serving(candidate) as other:
 
         def run() -> dict[str, Any]:
-            with changing(other, request, answer) as candidate:
-                return reported(folder, one, candidate, requests)
+            with changing(other, request, answer) as changed:
+                return reported(folder, one, changed, requests)
 
         return await asyncio.to_thread(run)
 
@@ -84,6 +89,24 @@ async def test_a_tool_parser_that_is_off(tmp_path: Path) -> None:
     requests = (asked(f"Tide at pier {n}?", tools=TOOLS, tool_choice="required") for n in range(60))
     document = await report(tmp_path, requests, answer=unparsed)
     assert document["causes"][0]["category"] == "tools.unparsed_markup" and document["verdict"] == "ROLLBACK"
+
+
+async def test_tools_that_the_candidate_does_not_offer_are_no_errors_and_no_go(tmp_path: Path) -> None:
+    def some() -> Iterator[Body]:
+        for n in range(80):
+            yield asked(f"Tide at pier {n}?", **({} if n % 4 else {"tools": TOOLS, "tool_choice": "auto"}))
+
+    lacking = Settings(lacks=frozenset({"tool-choice"}))
+    document = await report(tmp_path, some(), candidate=lacking)
+    assert (document["verdict"], document["code"]) == ("HOLD", "unserved")
+    assert document["reason"].startswith(
+        "20 of 80 requests ask for what the candidate says it does not serve (25.0%)"
+    )
+    assert (document["ledger"]["unserved"], document["ledger"]["scored"]) == (20, 60)
+    cause = document["causes"][0]
+    assert (cause["category"], cause["count"]) == ("contract.unsupported", 20)
+    rules = {rule["rule"]: rule for rule in document["rules"]}
+    assert rules["errors"]["estimate"] == rules["disagreement"]["estimate"] == 0
 
 
 async def test_one_language_that_is_broken(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from replay.exchange import ErrorClass
-from replay.failures import LONGEST_WAIT_S, http_failure, rejected_parameter, retry_after
+from replay.failures import LONGEST_WAIT_S, beyond, http_failure, rejected_parameter, retry_after
 
 
 @pytest.mark.parametrize(
@@ -218,3 +218,36 @@ def test_a_model_that_is_unknown_is_that_and_nothing_else(status: int, error: di
 @pytest.mark.parametrize(("told", "retryable"), [("false", False), ("true", True), ("maybe", True)])
 def test_a_server_may_say_itself_whether_to_retry(told: str, retryable: bool) -> None:
     assert http_failure(503, (("X-Should-Retry", told),), b"", now=0.0).retryable is retryable
+
+
+@pytest.mark.parametrize(
+    ("status", "error", "code"),
+    [
+        (
+            400,
+            '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set',
+            "unsupported",
+        ),
+        (500, "tools param requires --jinja flag", "unsupported"),
+        (400, "registry.ollama.ai/library/gemma:2b does not support tools", "unsupported"),
+        (404, "No endpoints found that support tool use. Try disabling get_tide.", "unsupported"),
+        (400, "/models/harbor is not a multimodal model", "unsupported"),
+        (400, "At most 0 image(s) may be provided in one prompt.", "unsupported"),
+        (400, "The model does not support image inputs", "unsupported"),
+        (400, "logprobs is not supported by this model", "unsupported"),
+        (501, {"message": "Start it with `--embeddings`", "type": "not_supported_error"}, "unsupported"),
+        (400, "This server does not support embeddings. Start it with `--embeddings`", "unsupported"),
+        (400, "Guided decoding is not enabled on this server.", "unsupported"),
+        (400, "Unrecognized request argument supplied: top_k", "param_rejected"),
+        (400, "messages: at least one message is required", ""),
+        (503, "tool calls are not supported while loading", ""),
+        (429, "too many requests: does not support more streaming", ""),
+        (500, "CUDA error: an illegal memory access was encountered", ""),
+        (404, "Not Found", ""),
+    ],
+)
+def test_what_a_server_says_it_does_not_offer(status: int, error: object, code: str) -> None:
+    told = error if isinstance(error, dict) else {"message": error}
+    found = http_failure(status, (), json.dumps({"error": told}).encode(), now=0.0)
+    assert found.code == (code and f"contract.{code}")
+    assert beyond(found) is bool(code)

@@ -131,7 +131,7 @@ class TestFloor:
         found = label(verdict(pairs, ONE), "text")
         assert found.differs == pytest.approx(0.2, abs=0.02)
         assert (found.noise, found.excess, found.low, found.evidence) == (None, None, None, None)
-        assert found.reason == "no baseline repeats: the noise floor is unknown"
+        assert found.reason == "no baseline repeats among the pairs that count: the noise floor is unknown"
 
     def test_the_baseline_against_itself_names_no_label(self) -> None:
         for noise in (0.1, 0.25):

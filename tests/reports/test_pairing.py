@@ -143,3 +143,35 @@ def test_a_copy_that_was_never_meant_to_be_sent_is_not_comparable():
     pair = pair_up(Exchange(request=REQUEST, baseline=BASELINE, candidate=withheld))
     assert pair.not_comparable == "not_comparable.redaction"
     assert pair_up(Exchange(request=REQUEST, baseline=BASELINE)).not_comparable is None
+
+
+def beyond(
+    error_class: ErrorClass = ErrorClass.BAD_REQUEST, code: str = "contract.unsupported"
+) -> Observation:
+    refusal = Failure(outcome=Outcome.HTTP_ERROR, error_class=error_class, message="no tools here", code=code)
+    return replace(BASELINE, outcome=Outcome.HTTP_ERROR, status=400, answer=None, failure=refusal)
+
+
+@pytest.mark.parametrize(
+    ("refusal", "outcome"),
+    [
+        (beyond(), Outcome.UNSERVED),
+        (beyond(code="contract.param_rejected"), Outcome.UNSERVED),
+        (beyond(ErrorClass.CONTEXT_OVERFLOW, ""), Outcome.UNSERVED),
+        (beyond(code=""), Outcome.HTTP_ERROR),
+        (beyond(ErrorClass.NOT_FOUND, "contract.model_unknown"), Outcome.HTTP_ERROR),
+        (beyond(ErrorClass.SERVER, ""), Outcome.HTTP_ERROR),
+    ],
+)
+def test_what_one_side_does_not_offer_is_unserved_and_no_error(refusal: Observation, outcome: Outcome):
+    block = Compared(Severity.BLOCK)
+    pair = pair_up(Exchange(request=REQUEST, baseline=BASELINE, candidate=refusal), block)
+    assert (pair.baseline.outcome, pair.candidate.outcome) == (Outcome.OK, outcome)
+    assert pair.differs is (None if outcome is Outcome.UNSERVED else True)
+    turned = pair_up(Exchange(request=REQUEST, baseline=refusal, candidate=BASELINE))
+    assert (turned.baseline.outcome, turned.candidate.outcome) == (outcome, Outcome.OK)
+
+
+def test_what_neither_side_offers_is_the_clients_error_on_both():
+    pair = pair_up(Exchange(request=REQUEST, baseline=beyond(), candidate=beyond()))
+    assert pair.baseline.outcome is pair.candidate.outcome is Outcome.HTTP_ERROR

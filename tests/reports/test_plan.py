@@ -222,7 +222,10 @@ class TestWhatWouldHelp:
         assert "pairs a minute" in self.said("errors", mirrored=None, pairs_per_hour=2.0)
 
     def test_without_repeats_the_rule_says_why(self):
-        assert self.said("disagreement", repeats=0.0) == "no baseline repeats: the noise floor is unknown"
+        assert (
+            self.said("disagreement", repeats=0.0)
+            == "no baseline repeats among the pairs that count: the noise floor is unknown"
+        )
 
     def test_a_baseline_that_disagrees_with_itself_cannot_be_gated_on(self):
         assert "too noisy" in self.said("disagreement", noise=0.5)

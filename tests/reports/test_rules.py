@@ -241,7 +241,10 @@ class TestDisagreement:
         pairs = same(2000, repeat=None, repeat_differs=None, differs=differs)
         found = verdict(pairs)
         assert (found.verdict, found.code) == (Verdict.HOLD, "no_repeats")
-        assert rule(found, "disagreement").reason == "no baseline repeats: the noise floor is unknown"
+        assert (
+            rule(found, "disagreement").reason
+            == "no baseline repeats among the pairs that count: the noise floor is unknown"
+        )
 
     def test_reads_only_pairs_with_a_repeat_that_was_sent(self):
         unsent = failure(Outcome.NOT_SENT, None)

@@ -26,6 +26,7 @@ from tests.reports.made import (
 
 NOT_SENT = failure(Outcome.NOT_SENT, None)
 DROPPED = failure(Outcome.MIRROR_DROPPED, None)
+UNSERVED = failure(Outcome.UNSERVED)
 CLIENT_LEFT = failure(Outcome.CLIENT_CANCELLED, 0.1)
 
 
@@ -265,3 +266,33 @@ class TestReplay:
         assert "captured over 1 h" in hold(
             same(2000), "minimum_span", day, counters={"captured_span_s": 3_600}
         )
+
+
+class TestUnserved:
+    def test_more_than_errors_may_grow(self):
+        pairs = changed(same(2_000), some(50), candidate=UNSERVED, differs=None)
+        reason = hold(pairs, "unserved")
+        assert reason.startswith(
+            "40 of 2,000 requests ask for what the candidate says it does not serve (2.0%), 1.0% may"
+        )
+
+    def test_a_candidate_that_offers_nothing_of_it_was_asked_all_the_same(self):
+        hold(same(500, candidate=UNSERVED, differs=None), "unserved")
+
+    def test_a_few_are_said_and_count_against_go(self):
+        found = verdict(changed(same(20_000), some(2_000), candidate=UNSERVED, differs=None))
+        assert found.verdict is Verdict.GO and check(found, "unserved")
+        assert found.ledger["unserved"] == 10
+        errors = next(rule for rule in found.rules if rule.rule == "errors")
+        assert errors.estimate == 0
+
+    def test_they_never_make_a_rollback_and_each_takes_from_go(self):
+        few, many = (
+            verdict(changed(same(3_000), some(every), candidate=UNSERVED, differs=None))
+            for every in (300, 110)
+        )
+        assert few.verdict is Verdict.GO and many.verdict is Verdict.HOLD
+
+    def test_what_the_baseline_does_not_offer_says_nothing_of_either(self):
+        found = verdict(changed(same(2_000), some(50), baseline=UNSERVED, differs=None))
+        assert found.ledger["not_comparable"] == 40 and found.ledger["scored"] == 1_960
