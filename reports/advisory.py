@@ -112,3 +112,24 @@ class Slices:
     def broke(self) -> tuple[Slice, ...]:
         """What is named."""
         return tuple(row for row in self.rows if row.named)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grown:
+    """The evidence of the pairs dispatched until ``at`` (ISO 8601); natural logarithms."""
+
+    at: str
+    pairs: int
+    go: float | None
+    """Harm is below the margin; ``None`` when it is infinite. So is ``rollback``: harm is above it."""
+    rollback: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Growth:
+    """One rule's; the last point is the evidence of its verdict."""
+
+    rule: str
+    needed_go: float
+    needed_rollback: float
+    points: tuple[Grown, ...]

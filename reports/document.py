@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 
 from replay.exchange import JSON, Arm
 from replay.prometheus import Reading
+from replay.told import Told
 from reports.acknowledgement import Acknowledgement
 from reports.advice import advice
-from reports.advisory import Drift, Label, Slices
+from reports.advisory import Drift, Growth, Label, Slices
 from reports.benchmark import Server
 from reports.causes import Cause
 from reports.columns import Columns
-from reports.curves import Curve, curves
+from reports.curves import Curve, Histogram, curves, histograms
 from reports.figures import server
 from reports.gathered import Gathered
 from reports.judgement import Check, Judgement, RuleResult, Verdict
@@ -26,6 +26,8 @@ from reports.outlook import Outlook
 from reports.shown import Item, Shown
 from reports.slicing import NOT_SAMPLED, UNSET
 from reports.stats import finite
+from reports.timeline import Timeline, timeline
+from reports.times import iso
 from reports.validity import CAVEATS
 from reports.whole import causes_of_run
 
@@ -220,6 +222,7 @@ class Document:
     notes: tuple[str, ...]
     policy: JSON
     servers: dict[str, Server]
+    told: dict[str, Told]
     """By arm, what the server stated of itself during the run; an arm that stated nothing is left out."""
     traffic: dict[str, int]
     """All counters as the gateway and the mirror last wrote them."""
@@ -229,6 +232,11 @@ class Document:
     """Some pairs of every kind, beside the worst (see ``picking.sample``)."""
     targets: dict[str, Target] = field(default_factory=dict)
     """By arm: how it is asked."""
+    histograms: tuple[Histogram, ...] = ()
+    timeline: Timeline | None = None
+    """``None`` of less than a second."""
+    growth: tuple[Growth, ...] = ()
+    """Of the required rules that could be read: how their evidence came together."""
     definitions: dict[str, str] = field(default_factory=lambda: dict(DEFINITIONS))
     schema: JSON = field(default_factory=lambda: dict(SCHEMA))
 
@@ -242,10 +250,11 @@ def build(
     shown: Sequence[Shown] = (),
     sample: Sequence[Shown] = (),
     readings: Mapping[Arm, Sequence[Reading]] = {},
+    told: Mapping[Arm, Told] = {},
     cost: Outlook | None = None,
 ) -> Document:
     """Puts a document together; ``shown`` are the pairs to print in full, in order, ``sample`` those to look through,
-    ``readings`` those of the servers."""
+    ``readings`` those of the servers, ``told`` what they said they are."""
     traffic = {
         name: count for name, count in sorted(counters.items()) if name.split(".")[0] not in _NOT_COUNTS
     }
@@ -284,11 +293,15 @@ def build(
         worst=tuple(shown),
         notes=(*run.notes, *_sampled(seen), *_caveats(judgement)),
         policy=run.policy,
+        told={arm.value: said for arm, said in told.items()},
         servers={arm.value: said for arm, read in readings.items() if (said := server(read)) is not None},
         traffic=traffic,
         cost=cost,
         sample=tuple(sample),
         targets=run.targets,
+        histograms=histograms(seen),
+        timeline=timeline(seen.columns),
+        growth=judgement.growth,
     )
 
 
@@ -299,11 +312,6 @@ def _hours_until_go(judgement: Judgement) -> float | None:
     ]
     known = [one for one in hours if one is not None]
     return max(known) if known and len(known) == len(hours) else None
-
-
-def iso(at: float) -> str:
-    """Epoch seconds as ISO 8601 in UTC, to the second."""
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _run(run: RunFacts) -> JSON:

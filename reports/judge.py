@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from reports.advice import LATENCY_RULES
-from reports.advisory import Slices
+from reports.advisory import Growth, Slices
 from reports.columns import Columns, columns
 from reports.facts import duration
 from reports.fitness import unfit
+from reports.growth import growth
 from reports.judgement import Check, Judgement, Pair, RuleResult, Verdict
 from reports.ledger import Ledger, sort_out
 from reports.noise import as_candidate, floor, labels
@@ -100,8 +101,19 @@ def conclude(seen: Taken, *, verdict_only: bool = False) -> Judgement:
         labels=() if verdict_only else labels(ledger.evidence, policy, measure),
         quality=() if verdict_only else quality(ledger.evidence, measure),
         slices=Slices() if verdict_only else slices(ledger.evidence, readings, measure),
+        growth=() if verdict_only else tuple(_growth(seen)),
         method=_method(policy, measure),
     )
+
+
+def _growth(seen: Taken) -> Iterator[Growth]:
+    """A fixed-sample analysis looks once."""
+    if seen.policy.analysis == "fixed":
+        return
+    for rule in RULES:
+        read = seen.readings[rule.name]
+        if rule.promise(seen.policy).required and isinstance(read, Reading):
+            yield growth(rule.name, read, seen.measure)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

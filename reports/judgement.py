@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from replay.exchange import Outcome
-from reports.advisory import Drift, Label, Slices
+from reports.advisory import Drift, Growth, Label, Slices
 
 
 class Verdict(StrEnum):
@@ -178,3 +178,5 @@ class Judgement:
     labels: tuple[Label, ...] = ()
     quality: tuple[Drift, ...] = ()
     slices: Slices = field(default_factory=Slices)
+    growth: tuple[Growth, ...] = ()
+    """Of the required rules that could be read."""

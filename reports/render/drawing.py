@@ -135,6 +135,50 @@ class _Axes:
         return round(TOP + (1 - nines / self.nines) * (HEIGHT - TOP - BOTTOM), 1)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bins:
+    """A histogram of one metric on the time axis of its chart; the vertical axis begins at 0."""
+
+    metric: str
+    lines: tuple[tuple[str, str], ...]
+    """(arm, path of its outline), the last on top."""
+    ticks: tuple[tuple[float, str], ...]
+    grid: tuple[tuple[float, str], ...]
+    """(y, share of the values in a bin)."""
+    words: str
+    """What is drawn, for who cannot see it."""
+
+
+def bins(document: Document, metric: str) -> Bins | None:
+    """``None`` where there is none, or no chart to stand beside."""
+    found = next((one for one in document.histograms if one.metric == metric), None)
+    if found is None:
+        return None
+    axes = _Axes(low=math.log10(found.borders[0]), high=math.log10(found.borders[-1]), nines=1.0)
+    top = max(max(share) for share in found.share.values())
+
+    def y(share: float) -> float:
+        return round(TOP + (1 - share / top) * (HEIGHT - TOP - BOTTOM), 1)
+
+    def outline(share: Sequence[float]) -> str:
+        steps = (f"V{y(part)}H{axes.x(end)}" for part, end in zip(share, found.borders[1:], strict=True))
+        return f"M{axes.x(found.borders[0])},{y(0.0)}{''.join(steps)}V{y(0.0)}"
+
+    return Bins(
+        metric=metric,
+        lines=tuple((arm.value, outline(found.share[arm])) for arm in _ORDER if arm in found.share),
+        ticks=tuple(_ticks(axes)),
+        grid=tuple((y(top * part), f"{top * part:.0%}") for part in (0.0, 0.5, 1.0)),
+        words=", ".join(_most(arm, found.share[arm], found.borders) for arm in _ORDER if arm in found.share),
+    )
+
+
+def _most(arm: Arm, share: Sequence[float], borders: Sequence[float]) -> str:
+    place = max(range(len(share)), key=share.__getitem__)
+    low, high = (quantity(border, "s") for border in borders[place : place + 2])
+    return f"{arm.value.replace('_', ' ')} most often {low} to {high} ({share[place]:.0%})"
+
+
 def _axes(drawn: Sequence[Curve], samples: int) -> _Axes:
     firsts = [_first(curve) for curve in drawn]
     low = math.log10(min(seconds for seconds in firsts if seconds > 0))

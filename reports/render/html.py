@@ -18,7 +18,7 @@ from markupsafe import Markup
 
 from reports.document import Document
 from reports.judgement import Verdict
-from reports.render import drawing, words
+from reports.render import drawing, over_time, words
 from reports.render.beside import beside
 from reports.render.cost_drawing import LEFT, cost_chart
 from reports.render.costs import crossing, money, priced, traffic
@@ -40,7 +40,11 @@ def render_html(document: Document) -> str:
         d=document,
         bars={rule.rule: drawing.bar(rule) for rule in document.rules},
         charts=[chart for chart in charts if chart is not None],
+        bins={metric: drawing.bins(document, metric) for metric in words.METRICS},
         beside=beside(document),
+        measures=over_time.measures(document),
+        evidence=over_time.evidence(document),
+        since=over_time.since(document),
         cost_chart=cost_chart(document.cost) if document.cost else None,
         failed=[check for check in document.checks if not check.passed],
         policy=list(_flat(document.policy)),
@@ -107,6 +111,7 @@ def _environment() -> Environment:
         "chosen": CHOSEN,
         "cost_left": LEFT,
         "draw": drawing,
+        "time": over_time,
         "latency": words.latency,
         "marks": words.MARKS,
         "metrics": words.METRICS,
