@@ -14,7 +14,7 @@ from reports.judgement import Judgement, Pair, RuleResult
 from reports.policy import Policy
 from reports.reading import Frame, Reading, e2e, itl, tpot, ttft
 from reports.rules import RULES, Rule
-from reports.stats import Floats, Grid, counts_by_block, finite, grid_of, log_gains
+from reports.stats import Floats, Grid, finite, grid_of, log_gains
 from reports.weighing import Scale, evidence_above, weigh
 
 NAMES = tuple(rule.name for rule in RULES)
@@ -182,13 +182,13 @@ def _growth(rule: Rule, evidence: Columns, frame: Frame, measure: Scale, looks: 
 def _shortened(read: Reading, measure: Scale) -> list[Block]:
     """The blocks that are left out or cut, by the bet that would have most evidence with all in full; the one with most first."""
     grid = grid_of(read.at, block_s=measure.block_s, period_s=measure.period_s)
-    weighed = counts_by_block(read.signs, grid.block, len(grid.period), read.weight)
+    weighed = grid.counts(read.signs, read.weight)
     gains = log_gains(weighed, read.bar)
     best = gains[:, gains.sum(axis=0).argmax()]
     kept = np.minimum(best, measure.most)
     order = np.argsort(-best, kind="stable")
     kept[order[: measure.trim]] = np.minimum(kept[order[: measure.trim]], 0.0)
-    counted = counts_by_block(read.signs, grid.block, len(grid.period))
+    counted = grid.counts(read.signs)
     places = [place for place in order.tolist() if kept[place] < best[place]]
     return [
         _block(read.at, grid, place, counted[place], float(best[place]), float(kept[place]))
@@ -197,11 +197,11 @@ def _shortened(read: Reading, measure: Scale) -> list[Block]:
 
 
 def _block(at: Floats, grid: Grid, place: int, counted: Floats, adds: float, kept: float) -> Block:
-    inside = np.flatnonzero(grid.block == place)
+    ends = np.append(grid.first, grid.signs)
     worse, same, better = (int(count) for count in counted)
     return Block(
-        first_at=float(at[inside[0]]),
-        last_at=float(at[inside[-1]]),
+        first_at=float(at[ends[place]]),
+        last_at=float(at[ends[place + 1] - 1]),
         worse=worse,
         same=same,
         better=better,

@@ -13,7 +13,7 @@ from reports.judgement import Verdict
 from reports.policy import Policy
 from reports.reading import Reading, Unread
 from reports.rules import RULES
-from reports.stats import Floats, counts_by_block, grid_of
+from reports.stats import Floats, grid_of
 from reports.weighing import Scale, evidences_above
 
 
@@ -88,7 +88,7 @@ def _crossed(read: Reading | Unread, measure: Scale) -> Iterator[float]:
     if not isinstance(read, Reading) or read.missing > read.signs.size or not read.signs.size:
         return
     grid = grid_of(read.at, block_s=measure.block_s, period_s=measure.period_s)
-    counts = counts_by_block(read.signs, grid.block, len(grid.period), read.weight)
+    counts = grid.counts(read.signs, read.weight)
     periods = np.unique(grid.period)
     periods = periods[:: -(-periods.size // _MOST_LOOKS)]
     for some in np.array_split(periods, -(-periods.size // _AT_ONCE)):

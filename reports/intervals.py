@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from reports.stats import Flags, Floats, Test, anytime, log_evidence_not
+from reports.stats import Flags, Floats, Test, anytime, log_evidence_not, one_each
 
 
 def share_interval(
@@ -47,15 +47,13 @@ def median_interval(
 
     Each bound is wrong at most with chance ``alpha``; an end that the data cannot bound is infinite.
     """
-    alike = weight is None or not values.size or float(weight.min()) == 1
     total = float(values.size if weight is None else weight.sum())
     needed = _weight_beyond(total, alpha, test)
     if needed is None:
         return -math.inf, math.inf
-    if alike or weight is None:
-        ranks = [values.size - int(needed), int(needed) - 1]
-        found = np.partition(values, ranks)[ranks]
-        return float(found[0]), float(found[1])
+    if weight is None or one_each(weight):
+        low, high = values.size - int(needed), int(needed) - 1
+        return float(np.partition(values, low)[low]), float(np.partition(values, high)[high])
     order = np.argsort(values, kind="stable")
     ordered, weight = values[order], weight[order]
     upto = np.cumsum(weight)

@@ -20,6 +20,7 @@ from reports.policy import LatencyRule, Policy
 from reports.reading import Frame, Latency, Reading, Unread, e2e, mean, middle, signs_of, ttft, untied, window
 from reports.sessions import weights
 from reports.stats import Flags, Floats, count_signs, finite
+from reports.stats import median as median_of
 
 
 def slow_share(columns: Columns, frame: Frame) -> Reading | Unread:
@@ -196,11 +197,9 @@ class _Tail:
     @classmethod
     def of(cls, threshold: Floats, base: Floats, candidate: Floats, rule: LatencyRule) -> _Tail:
         margins = np.maximum(rule.margin, (rule.relative or 0.0) * threshold)
-        margin = float(np.median(margins))
+        margin = median_of(margins)
         excess = candidate - threshold - margins + margin
-        return cls(
-            threshold=float(np.median(threshold)), margin=margin, excess=excess, base_slow=base > threshold
-        )
+        return cls(threshold=median_of(threshold), margin=margin, excess=excess, base_slow=base > threshold)
 
 
 def _exceedances(columns: Columns, known: Flags, kept: Flags, tail: _Tail, frame: Frame) -> Reading:

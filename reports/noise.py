@@ -17,7 +17,7 @@ from reports.policy import Policy
 from reports.reading import Frame, Reading, Unread, mean, signs_of
 from reports.rules import Rule
 from reports.sessions import weights
-from reports.stats import Flags, Floats, counts_by_block, grid_of, log_evidences_over_time
+from reports.stats import Flags, Floats, grid_of, log_evidences_over_time
 from reports.weighing import Scale, show
 
 
@@ -96,12 +96,7 @@ def _excess(places: list[int], found: Repeated, margin: float, scale: Scale) -> 
     weight = weights(found.columns.session)
     counts = np.stack(
         [
-            counts_by_block(
-                signs_of(_having(found.candidate, place), _having(found.repeat, place)),
-                grid.block,
-                len(grid.period),
-                weight,
-            )
+            grid.counts(signs_of(_having(found.candidate, place), _having(found.repeat, place)), weight)
             for place in places
         ]
     )

@@ -16,7 +16,7 @@ from reports.intervals import median_interval, share_interval
 from reports.multiplicity import e_bh
 from reports.reading import mean, signs_of
 from reports.sessions import weights
-from reports.stats import Flags, Floats, Signs, count_signs, counts_by_block, grid_of, log_evidences_over_time
+from reports.stats import Flags, Floats, Signs, count_signs, grid_of, log_evidences_over_time, median
 from reports.weighing import FEWEST_PAIRS, Scale, show
 
 TOLERATED_SHARE = 0.01
@@ -68,12 +68,12 @@ def _length(name: str, seen: _Two, again: _Two, scale: Scale) -> Drift:
         name=name,
         unit="ratio",
         pairs=ratios.size,
-        baseline=float(np.median(seen.before)),
-        candidate=float(np.median(seen.after)),
-        estimate=math.exp(np.median(ratios)),
+        baseline=median(seen.before),
+        candidate=median(seen.after),
+        estimate=math.exp(median(ratios)),
         low=low if low > 0 else None,
         high=high if math.isfinite(high) else None,
-        noise=math.exp(np.median(np.log(again.after / again.before))) if again.at.size else None,
+        noise=math.exp(median(np.log(again.after / again.before))) if again.at.size else None,
         tolerated=TOLERATED_RATIO,
         evidence=_either_way(seen, longer.astype(np.int8), shorter.astype(np.int8), 0.0, scale),
     )
@@ -115,8 +115,7 @@ def _difference(two: _Two) -> Signs:
 def _either_way(seen: _Two, up: Signs, down: Signs, margin: float, scale: Scale) -> float:
     """Evidence for one direction or the other: the mean of both is evidence again."""
     grid = grid_of(seen.at, block_s=scale.block_s, period_s=scale.period_s)
-    blocks = len(grid.period)
-    counts = np.stack([counts_by_block(signs, grid.block, blocks, seen.weight) for signs in (up, down)])
+    counts = np.stack([grid.counts(signs, seen.weight) for signs in (up, down)])
     both = log_evidences_over_time(counts, grid.period, margin, trim=scale.trim, most=scale.most)
     return float(np.logaddexp(*both)) - math.log(2)
 

@@ -17,7 +17,7 @@ from reports.columns import Answers, Columns
 from reports.intervals import share_interval
 from reports.policy import Policy
 from reports.sessions import weights
-from reports.stats import Counts, Flags, Floats, Signs, Test, count_signs, finite
+from reports.stats import Counts, Flags, Floats, Signs, Test, count_signs, finite, median
 
 Latency = Callable[[Answers], Floats]
 """Which latency of an arm a rule reads, seconds."""
@@ -93,7 +93,8 @@ def window(policy: Policy) -> int:
 
 def untied(seconds: Floats, position: NDArray[np.int64]) -> Floats:
     """Latencies made distinct by less than a nanosecond each, spread evenly: constant ones would have no tail at all."""
-    spread: Floats = seconds + np.mod(position * 0.6180339887498949, 1.0) * 1e-9
+    place = position * 0.6180339887498949
+    spread: Floats = seconds + (place - np.floor(place)) * 1e-9
     return spread
 
 
@@ -105,17 +106,19 @@ def yardstick(columns: Columns, final: Flags, size: int, latency: Latency) -> Ya
     """
     base, count = columns.baseline, len(columns)
     values = np.where(base.having(Outcome.TIMEOUT), math.inf, np.where(base.answered, latency(base), np.nan))
-    used = np.flatnonzero(~np.isnan(values) & final)
+    usable = ~np.isnan(values) & final
+    used = np.flatnonzero(usable)
     if used.size < size:
         return Yardstick(p95=np.full(count, np.nan), p99=np.full(count, np.nan))
     step = size // 10
     distinct = untied(values[used], columns.position[used])
     windows = np.lib.stride_tricks.sliding_window_view(distinct, size)[::step]
-    before = np.searchsorted(used, np.arange(count))
+    before: NDArray[np.int64] = np.cumsum(usable) - usable
     index = np.clip((before - size) // step, 0, len(windows) - 1)
     ranks = [min(size, math.ceil(level * (size + 1))) - 1 for level in (0.95, 0.99)]
-    ordered = np.partition(windows, ranks, axis=1)
-    p95, p99 = (np.where(before >= size, ordered[index, rank], np.nan) for rank in ranks)
+    upper = np.partition(windows, ranks[0], axis=1)[:, ranks[0] :]
+    tails = upper[:, 0], np.partition(upper, ranks[1] - ranks[0], axis=1)[:, ranks[1] - ranks[0]]
+    p95, p99 = (np.where(before >= size, tail[index], np.nan) for tail in tails)
     return Yardstick(p95=p95, p99=p99)
 
 
@@ -157,9 +160,7 @@ def middle(values: Floats, weight: Floats) -> float | None:
         order = np.argsort(values, kind="stable")
         upto = np.cumsum(weight[order])
         return finite(float(values[order][np.searchsorted(upto, upto[-1] / 2)]))
-    ranks = [(values.size - 1) // 2, values.size // 2]
-    low, high = np.partition(values, ranks)[ranks]
-    return float(low + high) / 2 if math.isfinite(low) and math.isfinite(high) else None
+    return finite(median(values))
 
 
 def share_reading(

@@ -71,9 +71,22 @@ def finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
+def one_each(weight: Floats | None) -> bool:
+    """Whether all weights are 1, so that counting does, which is quicker than adding."""
+    return weight is None or not weight.size or float(weight.min()) == float(weight.max()) == 1
+
+
+def median(values: Floats) -> float:
+    """That of at least one value, as NumPy has it. Partitioned by one rank, which takes a tenth of the time of two."""
+    upper = values.size // 2
+    parted = np.partition(values, upper)
+    high = float(parted[upper])
+    return high if values.size % 2 else (float(parted[:upper].max()) + high) / 2
+
+
 def count_signs(signs: Signs, weight: Floats | None = None) -> Counts:
     """How much weight is on the signs +1, 0 and -1; ``None``: 1 on each."""
-    if weight is None:
+    if weight is None or one_each(weight):
         worse, better = float(np.count_nonzero(signs > 0)), float(np.count_nonzero(signs < 0))
         return worse, float(signs.size) - worse - better, better
     worse, better = float(weight[signs > 0].sum()), float(weight[signs < 0].sum())
@@ -82,35 +95,60 @@ def count_signs(signs: Signs, weight: Floats | None = None) -> Counts:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """Where each sign lies in time."""
+    """The blocks of signs in time order. A block has a number from 0, without gaps, and at least one sign."""
 
-    block: NDArray[np.int64]
-    """Its block: a number from 0 without gaps, in time order."""
+    signs: int
+    first: NDArray[np.int64]
+    """The place of the first sign of each block."""
     period: NDArray[np.int64]
     """The period of each block."""
+
+    @property
+    def block(self) -> NDArray[np.int64]:
+        """The block of each sign."""
+        return np.repeat(np.arange(self.first.size), np.diff(self.first, append=self.signs))
+
+    def counts(self, signs: Signs, weight: Floats | None = None) -> Floats:
+        """``counts_by_block`` of these blocks."""
+        if not one_each(weight):
+            return counts_by_block(signs, self.block, self.first.size, weight)
+        worse, better = (np.add.reduceat(of, self.first, dtype=np.int64) for of in (signs > 0, signs < 0))
+        same = np.diff(self.first, append=self.signs) - worse - better
+        return np.stack([worse, same, better], axis=1).astype(np.float64)
 
 
 def grid_of(at: Floats, *, block_s: float, period_s: float) -> Grid:
     """The blocks of ascending times that hold any; a block never crosses the border of a period."""
     if not at.size:
-        return Grid(block=np.empty(0, np.int64), period=np.empty(0, np.int64))
-    elapsed = at - at[0]
-    period = np.floor(elapsed / period_s).astype(np.int64)
-    within = np.floor((elapsed - period * period_s) / block_s).astype(np.int64)
-    number = period * (math.ceil(period_s / block_s) + 1) + within
-    begins = np.diff(number, prepend=-1) > 0
-    return Grid(block=np.cumsum(begins) - 1, period=period[begins])
+        return Grid(signs=0, first=np.empty(0, np.int64), period=np.empty(0, np.int64))
+
+    numbers = math.ceil(period_s / block_s) + 1
+
+    def numbered(rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        elapsed = at[rows] - at[0]
+        period = np.floor(elapsed / period_s)
+        number: Floats = period * numbers + np.floor((elapsed - period * period_s) / block_s)
+        return number.astype(np.int64)
+
+    # Times ascend: a block can begin only between two of different ones.
+    some = numbered(np.append(np.arange(0, at.size, _STRIDE), at.size - 1))
+    near = _STRIDE * np.flatnonzero(np.diff(some))[:, None] + np.arange(_STRIDE + 1)
+    near = np.minimum(near, at.size - 1)
+    first = np.append(0, near[:, 1:][np.diff(numbered(near), axis=1) > 0])
+    return Grid(signs=at.size, first=first, period=np.floor((at[first] - at[0]) / period_s).astype(np.int64))
+
+
+_STRIDE = 16
+"""Signs of which one is looked at first."""
 
 
 def counts_by_block(
     signs: Signs, block: NDArray[np.int64], blocks: int, weight: Floats | None = None
 ) -> Floats:
     """How much weight is on the signs +1, 0 and -1 (columns) in each block (rows); ``None``: 1 on each sign."""
-    columns = [
-        np.bincount(block[of], None if weight is None else weight[of], minlength=blocks)
-        for of in (signs > 0, signs == 0, signs < 0)
-    ]
-    return np.stack(columns, axis=1).astype(np.float64)
+    place = 3 * block + 1 - signs
+    counts = np.bincount(place, None if one_each(weight) else weight, minlength=3 * blocks)
+    return counts.reshape(blocks, 3).astype(np.float64)
 
 
 def log_evidences_over_time(
@@ -134,10 +172,11 @@ def log_evidences_over_time(
     for first, last in zip(cuts[::-1], [gains.shape[1], *cuts[:0:-1]], strict=True):
         part = gains[:, first:last]
         total = total + part.sum(axis=1)
-        largest = _largest(np.concatenate([largest, np.maximum(part, 0)], axis=1), trim)
-        weight = _log_start_weight(int(period[first]))
-        started.append(weight + _log_sums_exp(_LOG_WEIGHTS + total - largest.sum(axis=1)))
-    return _log_sums_exp(np.stack(started, axis=1))
+        if trim:
+            largest = _largest(np.concatenate([largest, np.maximum(part, 0)], axis=1), trim)
+        started.append(_LOG_WEIGHTS + total - largest.sum(axis=1))
+    weight = [_log_start_weight(start) for start in period[cuts[::-1]].tolist()]
+    return _log_sums_exp(weight + _log_sums_exp(np.stack(started, axis=1)))
 
 
 def log_gains(counts: NDArray[Any], margin: float) -> Floats:
@@ -156,7 +195,7 @@ def _log_sums_exp(terms: Floats) -> Floats:
 def _largest(rows: Floats, keep: int) -> Floats:
     """The ``keep`` largest values of each column."""
     first = rows.shape[1] - keep
-    return np.partition(rows, first, axis=1)[:, first:] if keep else rows[:, :0]
+    return np.partition(rows, first, axis=1)[:, first:]
 
 
 def _log_start_weight(start: int) -> float:

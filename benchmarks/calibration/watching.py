@@ -21,7 +21,7 @@ from reports.policy import Policy
 from reports.reading import Frame, Reading
 from reports.rules import RULES, Rule
 from reports.safety import HALT_IN_A_ROW, halt
-from reports.stats import Floats, counts_by_block, grid_of
+from reports.stats import Floats, grid_of
 from reports.weighing import Scale, evidences_above, scale, weigh
 
 _SLACK = 3.0
@@ -103,14 +103,13 @@ def _failing_now(table: Columns, looks: Floats) -> np.ndarray:
 def _bounds(read: Reading, until: Floats, measure: Scale) -> Floats:
     """An upper bound of the evidence of harm in the signs up to each moment: starts after it weigh as if they were neutral."""
     grid = grid_of(read.at, block_s=measure.block_s, period_s=measure.period_s)
-    whole = counts_by_block(read.signs, grid.block, len(grid.period), read.weight)
+    whole = grid.counts(read.signs, read.weight)
     upto = np.searchsorted(read.at, until, side="right")
     weight = read.weight[:, None] * np.stack([read.signs > 0, read.signs == 0, read.signs < 0], axis=1)
     sums = np.concatenate([np.zeros((1, 3)), np.cumsum(weight, axis=0)])
-    first = np.searchsorted(grid.block, np.arange(len(grid.period)))
-    bounds = []
+    first, block, bounds = grid.first, grid.block, []
     for some in np.array_split(upto, -(-upto.size // _AT_ONCE)):
-        last = grid.block[np.maximum(some - 1, 0)]
+        last = block[np.maximum(some - 1, 0)]
         counts = np.where((np.arange(len(first)) < last[:, None])[..., None], whole, 0.0)
         counts[np.arange(some.size), last] = np.where(some[:, None] > 0, sums[some] - sums[first[last]], 0.0)
         bounds.append(evidences_above(counts, grid.period, read.bar, measure))

@@ -36,7 +36,7 @@ def log_evidence_below(worse, same, better, margin):
 
 def over_time(signs, at, margin, *, trim=0, most=math.inf, block_s=300.0, period_s=3600.0):
     grid = grid_of(np.array(at, dtype=float), block_s=block_s, period_s=period_s)
-    counts = counts_by_block(np.array(signs, dtype=np.int8), grid.block, len(grid.period))
+    counts = grid.counts(np.array(signs, dtype=np.int8))
     return float(log_evidences_over_time(counts[None], grid.period, margin, trim=trim, most=most)[0])
 
 
@@ -132,6 +132,32 @@ class TestShareInterval:
             for low, high in [share_interval(n // 50, n - n // 25, n // 50, ALPHA)]
         ]
         assert all(later < earlier for earlier, later in pairwise(widths))
+
+
+class TestGrid:
+    @settings(max_examples=60, deadline=None)
+    @given(
+        st.lists(st.tuples(st.integers(0, 90), st.integers(1, 40), st.sampled_from([-1, 0, 1])), min_size=1),
+        st.sampled_from([1.0, 0.25]),
+    )
+    def test_blocks_are_the_stretches_of_equal_time_and_hold_their_signs(self, drawn, weight):
+        """Bursts, silences, and times on the border of a block and of a period, which are ten and twenty-five seconds."""
+        at = np.sort(np.repeat([float(at) for at, _, _ in drawn], [times for _, times, _ in drawn]))
+        signs = np.resize(np.array([sign for *_, sign in drawn], dtype=np.int8), at.size)
+        elapsed = at - at[0]
+        period, within = elapsed // 25, elapsed % 25 // 10
+        expected, place = np.unique(period * 10 + within, return_inverse=True)
+        grid = grid_of(at, block_s=10.0, period_s=25.0)
+        assert grid.block.tolist() == place.tolist()
+        assert grid.period.tolist() == (expected // 10).tolist()
+        weights = np.full(at.size, weight)
+        counts = [[weight * (place == one)[signs == sign].sum() for sign in (1, 0, -1)] for one in set(place)]
+        assert grid.counts(signs, weights).tolist() == counts
+        assert counts_by_block(signs, grid.block, len(grid.period), weights).tolist() == counts
+
+    def test_of_nothing_has_no_blocks(self):
+        grid = grid_of(np.empty(0), block_s=1.0, period_s=2.0)
+        assert grid.counts(np.empty(0, dtype=np.int8)).shape == (0, 3)
 
 
 class TestEvidenceOverTime:
