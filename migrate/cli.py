@@ -29,6 +29,8 @@ COMMANDS = {
     "report": "the verdict, and what it rests on",
     "acknowledge": "take note of a ROLLBACK, so that it may be tried again",
     "cost": "what both backends cost, and from which traffic on one is the cheaper",
+    "pairs": "pairs of a run by finding, severity or outcome",
+    "show": "one pair of a run, side by side",
     "runs": "list recorded runs",
     "diff": "two saved responses, side by side",
     "compare": "many pairs of answers from anywhere, without a run",

@@ -103,7 +103,7 @@ def judge_run(
 ) -> JudgedRun:
     """A run's judgement with what it was made of. The arguments are those of ``report``."""
     rules = _rules(run, policy)
-    seen, look = _gathered(store, run, rules, embed, second)
+    seen, look = look_at(store, run, rules, embed, second)
     counters = store.counters(run.id) | _late(store, run)
     judged_at = now if run.ended_at is None else run.ended_at
     noted = store.acknowledgements(run.id)
@@ -119,7 +119,7 @@ def judge_run(
     )
 
 
-def _gathered(
+def look_at(
     store: Store, run: Run, policy: Policy, embed: Embed | None, second: SecondOpinion | None
 ) -> tuple[Gathered, Look]:
     """A run, and how to look closer at some of its pairs. A judge model is asked about all of them at once."""

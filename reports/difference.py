@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 
 from replay.exchange import JSON, Observation
@@ -18,7 +19,7 @@ _COLOURS = {
     Severity.BLOCK: "31",
     Severity.INVALID: "35",
 }
-_MEANING = {
+MEANING = {
     Severity.EQUAL: "the answers serve a client alike",
     Severity.NOTE: "the answers serve a client alike; what differs is noted",
     Severity.WARN: "something differs that a client may stumble over",
@@ -98,29 +99,36 @@ def as_json(found: Difference) -> JSON:
     return {
         "schema": dict(SCHEMA),
         "outcome": found.outcome.value,
-        "findings": [asdict(finding) | {"severity": finding.severity.value} for finding in found.findings],
+        "findings": as_findings(found.findings),
         "baseline": found.baseline,
         "candidate": found.candidate,
     }
 
 
+def as_findings(findings: Iterable[Finding]) -> list[JSON]:
+    """Findings as a program may read them."""
+    return [asdict(finding) | {"severity": finding.severity.value} for finding in findings]
+
+
 def as_text(found: Difference, *, width: int = 100, colour: bool = False) -> str:
     """For a person: the outcome, a line or two a finding, then what each side said."""
-    lines = [f" {_paint(found.outcome, colour)}  {_MEANING[found.outcome]}", ""]
+    lines = [f" {paint(found.outcome, colour)}  {MEANING[found.outcome]}", ""]
     for finding in found.findings:
-        lines += _finding(finding, width, colour)
+        lines += finding_lines(finding, width, colour)
     for name, side in (("baseline", found.baseline), ("candidate", found.candidate)):
         lines += ["", *_side(name, side, width)]
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
-def _paint(severity: Severity, colour: bool) -> str:
+def paint(severity: Severity, colour: bool) -> str:
+    """Its word, in its colour where there are colours."""
     return f"\x1b[1;{_COLOURS[severity]}m{severity.value}\x1b[0m" if colour else severity.value
 
 
-def _finding(finding: Finding, width: int, colour: bool) -> list[str]:
+def finding_lines(finding: Finding, width: int, colour: bool) -> list[str]:
+    """One finding, its evidence below it."""
     first, *rest = wrap(f"{finding.category}: {finding.message}", width - 10)
-    lines = [f"  {_paint(finding.severity, colour)}{' ' * (8 - len(finding.severity.value))}{first}"]
+    lines = [f"  {paint(finding.severity, colour)}{' ' * (8 - len(finding.severity.value))}{first}"]
     lines += [f"{'':10}{line}" for line in rest]
     if finding.evidence:
         lines.append(f"{'':10}{clip(finding.evidence, width - 10)}")

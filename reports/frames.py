@@ -84,16 +84,28 @@ FINDINGS: dict[str, Column] = {
 """Columns of ``findings`` in order; ``id`` is that of the pair."""
 
 
-def pairs(items: Iterable[Item]) -> pd.DataFrame:
-    """One row a pair, with the columns of ``PAIRS`` and the labels. Raises ImportError without pandas."""
+def pair_columns(dimensions: Iterable[str]) -> dict[str, Column]:
+    """``PAIRS``, and a column for each label of these dimensions."""
+    return PAIRS | {f"label_{name}": ("string", _label(name)) for name in dimensions}
+
+
+def finding_rows(comparisons: Iterable[Comparison]) -> list[tuple[Comparison, Finding]]:
+    """What ``FINDINGS`` are read from, in order."""
+    return [(one, finding) for one in comparisons for finding in one.findings]
+
+
+def pairs(items: Iterable[Item], dimensions: Iterable[str] | None = None) -> pd.DataFrame:
+    """One row a pair, with the columns of ``PAIRS`` and the labels of these dimensions (``None``: of all that there are). Raises
+    ImportError without pandas."""
     rows = list(items)
-    labels = sorted({name for item in rows for name in item.pair.labels})
-    return _frame(rows, PAIRS | {f"label_{name}": ("string", _label(name)) for name in labels})
+    if dimensions is None:
+        dimensions = sorted({name for item in rows for name in item.pair.labels})
+    return _frame(rows, pair_columns(dimensions))
 
 
 def findings(comparisons: Iterable[Comparison]) -> pd.DataFrame:
     """One row a finding, in order, with the columns of ``FINDINGS``. Raises ImportError without pandas."""
-    return _frame([(one, finding) for one in comparisons for finding in one.findings], FINDINGS)
+    return _frame(finding_rows(comparisons), FINDINGS)
 
 
 def _frame(rows: list[Any], columns: dict[str, Column]) -> pd.DataFrame:

@@ -16,7 +16,7 @@ from migrate.config import Config, load
 from migrate.embedder import DEFAULT_MODEL
 from migrate.errors import ConfigError, StoreError
 from migrate.opinions import SecondOpinion
-from migrate.report import embedder, second_opinion, stored_judge
+from migrate.report import embedder, second_opinion, stored_judge, stored_policy
 from migrate.store import Run, Store
 from reports.compare import Embed
 from reports.policy import Policy
@@ -38,6 +38,11 @@ class Recorded:
     embed: Embed | None
     second: SecondOpinion | None
     notes: tuple[str, ...]
+
+    @property
+    def rules(self) -> Policy:
+        """By which answers are compared. Raises ConfigError when the run's own policy cannot be read."""
+        return self.policy or stored_policy(self.run)
 
     def asked(self) -> dict[str, Any]:
         """The arguments that every judgement in ``migrate.report`` takes."""
