@@ -5,8 +5,10 @@ A renderer formats; it computes nothing that a reader could take for a finding, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+
+import numpy as np
 
 from replay.exchange import JSON, Arm
 from replay.prometheus import Reading
@@ -237,6 +239,8 @@ class Document:
     """``None`` of less than a second."""
     growth: tuple[Growth, ...] = ()
     """Of the required rules that could be read: how their evidence came together."""
+    versions: dict[str, str] = field(default_factory=dict)
+    """By arm, the model and deployment that its latest answer states."""
     definitions: dict[str, str] = field(default_factory=lambda: dict(DEFINITIONS))
     schema: JSON = field(default_factory=lambda: dict(SCHEMA))
 
@@ -302,6 +306,7 @@ def build(
         histograms=histograms(seen),
         timeline=timeline(seen.columns),
         growth=judgement.growth,
+        versions=dict(_versions(seen.columns)),
     )
 
 
@@ -312,6 +317,13 @@ def _hours_until_go(judgement: Judgement) -> float | None:
     ]
     known = [one for one in hours if one is not None]
     return max(known) if known and len(known) == len(hours) else None
+
+
+def _versions(table: Columns) -> Iterator[tuple[str, str]]:
+    for arm, answers in (("baseline", table.baseline), ("candidate", table.candidate)):
+        known = np.flatnonzero(answers.version >= 0)
+        if known.size:
+            yield arm, table.versions[answers.version[known[-1]]]
 
 
 def _run(run: RunFacts) -> JSON:

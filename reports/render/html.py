@@ -16,6 +16,7 @@ from importlib.resources import files
 from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
 
+from reports.advisory import Looked
 from reports.document import Document
 from reports.judgement import Verdict
 from reports.render import drawing, over_time, words
@@ -28,6 +29,7 @@ from reports.render.text import plain
 _TEMPLATES = files("reports") / "templates"
 _MOST_OF_PAIRS = 3_500_000
 """Bytes; what is worth less than others is left out."""
+_MOST_SLICES = 500
 _MEASURE = re.compile(r"(?<=\d) (?=(?:%|ms|s|min|h|days)\b|%)")
 
 
@@ -45,6 +47,8 @@ def render_html(document: Document) -> str:
         measures=over_time.measures(document),
         evidence=over_time.evidence(document),
         since=over_time.since(document),
+        slices=[row for row in document.slices.rows if row.looked is not Looked.WHOLE_RUN][:_MOST_SLICES],
+        uncounted=words.counted({**document.ledger, "scored": 0}, without="dispatched"),
         cost_chart=cost_chart(document.cost) if document.cost else None,
         failed=[check for check in document.checks if not check.passed],
         policy=list(_flat(document.policy)),
@@ -91,6 +95,7 @@ def _environment() -> Environment:
     )
     environment.filters |= {
         "acknowledged": words.acknowledged,
+        "between": words.between,
         "bound": _bound,
         "plain": plain,
         "priced": priced,

@@ -80,13 +80,17 @@ def quantity(value: float | None, unit: str, *, signed: bool = False) -> str:
 
 def interval(rule: RuleResult) -> str:
     """The two ends in one unit; an end that the data cannot bound is infinite."""
-    if rule.low is None and rule.high is None:
+    return between(rule.low, rule.high, rule.unit)
+
+
+def between(low: float | None, high: float | None, unit: str) -> str:
+    """The same of any two ends."""
+    if low is None and high is None:
         return NOTHING
-    largest = max(abs(end) for end in (rule.low, rule.high) if end is not None)
-    scale, places, symbol = _scale(largest, rule.unit)
-    low = "-\u221e" if rule.low is None else _number(rule.low * scale, places, signed=True)
-    high = "+\u221e" if rule.high is None else _number(rule.high * scale, places, signed=True)
-    return f"{low} to {high} {symbol}"
+    scale, places, symbol = _scale(max(abs(end) for end in (low, high) if end is not None), unit)
+    first = "-\u221e" if low is None else _number(low * scale, places, signed=True)
+    last = "+\u221e" if high is None else _number(high * scale, places, signed=True)
+    return f"{first} to {last} {symbol}"
 
 
 def from_to(baseline: float | None, candidate: float | None) -> str:

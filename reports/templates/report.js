@@ -30,23 +30,25 @@
     refresh();
   }
 
-  function number(cell) {
-    return cell.dataset.v === "" ? NaN : Number(cell.dataset.v);
-  }
-
-  function compare(one, other) {
-    if (one.dataset.v === undefined) return one.textContent.localeCompare(other.textContent, "en", { numeric: true });
-    const [a, b] = [number(one), number(other)];
-    return Number.isNaN(a) ? (Number.isNaN(b) ? 0 : 1) : Number.isNaN(b) ? -1 : b - a;
+  // What is not known is last in both directions.
+  function compare(one, other, turn) {
+    if (one.dataset.v === undefined) {
+      return turn * one.textContent.localeCompare(other.textContent, "en", { numeric: true });
+    }
+    const known = (one.dataset.v !== "") - (other.dataset.v !== "");
+    return known ? -known : turn * (Number(one.dataset.v) - Number(other.dataset.v));
   }
 
   function sort(table, heading) {
     const column = Array.from(heading.parentNode.children).indexOf(heading);
-    const turned = heading.getAttribute("aria-sort") === "ascending" ? "descending" : "ascending";
+    const rows = Array.from(table.tBodies[0].rows);
+    const [first, second] = rows[0].cells[column].dataset.v === undefined
+      ? ["ascending", "descending"] : ["descending", "ascending"];
+    const turned = heading.getAttribute("aria-sort") === first ? second : first;
     for (const other of heading.parentNode.children) other.removeAttribute("aria-sort");
     heading.setAttribute("aria-sort", turned);
-    const rows = Array.from(table.tBodies[0].rows);
-    rows.sort((a, b) => compare(a.cells[column], b.cells[column]) * (turned === "ascending" ? 1 : -1));
+    const turn = turned === "ascending" ? 1 : -1;
+    rows.sort((one, other) => compare(one.cells[column], other.cells[column], turn));
     table.tBodies[0].append(...rows);
   }
 

@@ -231,6 +231,7 @@ def said(text: str, count: int = 40) -> Document:
         made,
         reason=text,
         code=text,
+        versions={"baseline": text, "candidate": text},
         rules=tuple(replace(rule, reason=text, method=text) for rule in made.rules),
         checks=tuple(replace(check, message=text, passed=n > 0) for n, check in enumerate(made.checks)),
         causes=tuple(

@@ -232,7 +232,7 @@ def _themes() -> list[dict[str, str]]:
     style = (files("reports") / "templates" / "report.css").read_text(encoding="utf-8")
     light, dark = (
         dict(re.findall(r"--([a-z-]+):(#[0-9a-f]{6})", block))
-        for block in style.split("@media (prefers-color-scheme: dark)", 1)
+        for block in style.split("@media screen and (prefers-color-scheme: dark)", 1)
     )
     return [light, dark]
 
