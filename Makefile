@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 SOURCES := migrate replay reports tests benchmarks
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check format calibrate bench bench-compare bench-decoding bench-embedding bench-import bench-recording bench-workload bench-peers bench-replay bench-report test-vllm test-servers test-sdks lock dist-check clean
+.PHONY: help install demo test check format calibrate bench bench-compare bench-decoding bench-embedding bench-import bench-recording bench-workload bench-peers bench-replay bench-report test-vllm test-servers test-gpu test-sdks lock dist-check clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -97,6 +97,9 @@ test-vllm: .venv/.dev .venv-vllm/.ready ## the gateway in front of a real vLLM o
 
 test-servers: .venv/.dev .venv-llama/.ready ## the gateway in front of a real llama.cpp on the CPU (builds .venv-llama, about 220 MB)
 	@$(BIN)/python -m pytest tests/servers --override-ini addopts="-ra -p no:randomly"
+
+test-gpu: .venv/.dev ## the same in front of the vLLM and the TensorRT-LLM of this machine (GPU_VLLM, GPU_TRTLLM, GPU_MODEL)
+	@scripts/test-gpu
 
 .venv-sdk/.ready: scripts/sdk-envs requirements.lock pyproject.toml
 	@PYTHON=$(PYTHON) scripts/sdk-envs

@@ -188,6 +188,8 @@ class Backend(Section):
     timeouts: Timeouts = Timeouts()
     limits: Limits = Limits()
     price: Price | None = None
+    drain_metrics: bool = False
+    """TensorRT-LLM gives the statistics at its JSON ``/metrics`` once: a run may read them, and nobody else does."""
     launch: Launch | None = None
     """How ``migrate launch`` starts it; ``None``: somebody else does."""
 

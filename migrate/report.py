@@ -70,6 +70,7 @@ def report(
         shown=in_full(store, run, worst),
         sample=in_full(store, run, found.look(list(more)), more),
         readings=store.readings(run.id),
+        told=store.told(run.id),
         cost=of_report(run, found.seen, found.counters, now=found.judged_at),
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 import time
 from collections.abc import AsyncIterator, Iterable
 
@@ -12,6 +13,7 @@ from migrate.config import Backend, Config
 from migrate.errors import StoreError
 from migrate.presets import facts_of
 from migrate.store import Store
+from migrate.told import told
 from replay.exchange import Arm
 from replay.prometheus import reading
 from replay.scraper import scraping
@@ -31,9 +33,15 @@ def backends(config: Config) -> list[tuple[Arm, Backend]]:
 
 @contextlib.asynccontextmanager
 async def watched(store: Store, run: str, backends: Iterable[tuple[Arm, Backend]]) -> AsyncIterator[None]:
-    """Looks at each backend's metrics while it is entered. Nothing waits for it, and what cannot be kept is left out."""
-    asked = [(arm, one.url, facts_of(one.kind, one.preset).metrics) for arm, one in backends]
-    tasks = [asyncio.create_task(_watch(store, run, arm, url, pages)) for arm, url, pages in asked if pages]
+    """Asks each backend of ours what it is, and looks at its metrics, while it is entered. Nothing waits for it, and what
+    cannot be kept is left out. Somebody else's server is not asked."""
+    tasks = []
+    for arm, backend in backends:
+        facts = facts_of(backend.kind, backend.preset)
+        if facts.version:
+            tasks.append(asyncio.create_task(_ask(store, run, arm, backend)))
+        if pages := facts.metrics + (facts.drained[:1] if backend.drain_metrics else ()):
+            tasks.append(asyncio.create_task(_watch(store, run, arm, backend, pages)))
     try:
         yield
     finally:
@@ -46,10 +54,18 @@ async def watched(store: Store, run: str, backends: Iterable[tuple[Arm, Backend]
                 log.warning("the metrics of a server are no longer looked at", exc_info=error)
 
 
-async def _watch(store: Store, run: str, arm: Arm, url: str, pages: tuple[str, ...]) -> None:
+async def _ask(store: Store, run: str, arm: Arm, backend: Backend) -> None:
+    """Keeps what the server says it is, once."""
+    key = os.environ.get(backend.api_key_env) if backend.api_key_env else None
+    said = await told(backend.url, key)
+    with contextlib.suppress(StoreError):
+        await asyncio.to_thread(store.put_told, run, arm, time.time(), said)
+
+
+async def _watch(store: Store, run: str, arm: Arm, backend: Backend, pages: tuple[str, ...]) -> None:
     async def keep(lines: bytes) -> None:
         with contextlib.suppress(StoreError):
             await asyncio.to_thread(store.put_reading, run, arm, reading(time.time(), lines))
 
-    async with scraping(url, keep, pages=pages, every_s=EVERY_S):
+    async with scraping(backend.url, keep, pages=pages, every_s=EVERY_S, drains=backend.drain_metrics):
         await asyncio.Event().wait()

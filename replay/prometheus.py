@@ -1,11 +1,14 @@
-"""What a server says of itself at ``/metrics``: the few figures that matter beside a load, from Prometheus text. Pure."""
+"""What a server says of itself at ``/metrics``: the few figures that matter beside a load, from Prometheus text, or
+TensorRT-LLM's statistics of iterations in JSON. Pure."""
 
 from __future__ import annotations
 
 import math
 import re
 from dataclasses import dataclass
+from typing import Any
 
+import orjson
 from prometheus_client.parser import text_string_to_metric_families
 
 _NAMES = {
@@ -59,15 +62,25 @@ class Reading:
 
 
 def wanted(text: bytes) -> bytes:
-    """The lines that ``reading`` needs: a page of 100 kB becomes one of 1 kB in about a millisecond."""
+    """The part that ``reading`` needs: a page of 100 kB becomes one of 1 kB in about a millisecond.
+
+    Of TensorRT-LLM's list of iterations in JSON the last one.
+    """
+    if text.lstrip()[:1] == b"[":
+        entries = _json(text)
+        last = entries[-1] if isinstance(entries, list) and entries else None
+        return orjson.dumps(last) if isinstance(last, dict) else b""
     return b"\n".join(_WANTED.findall(b"\n" + text))
 
 
 def reading(at: float, text: bytes) -> Reading:
-    """The figures in a page. A page that is not Prometheus text states nothing."""
+    """The figures in a page, or in what ``wanted`` left of it. A page of neither kind states nothing."""
+    text = text if text[:1] == b"{" else wanted(text)
+    if text[:1] == b"{":
+        return _of_iteration(at, _json(text))
     found: dict[str, float] = {}
     try:
-        for family in text_string_to_metric_families(wanted(text).decode("utf-8", "replace")):
+        for family in text_string_to_metric_families(text.decode("utf-8", "replace")):
             for sample in family.samples:
                 name, value = _NAMES[sample.name], float(sample.value)
                 if math.isfinite(value):
@@ -76,3 +89,29 @@ def reading(at: float, text: bytes) -> Reading:
     except ValueError:
         return Reading(at=at)
     return Reading(at=at, **found)
+
+
+def _of_iteration(at: float, data: Any) -> Reading:
+    """TensorRT-LLM's names: ``numActiveRequests``, ``numQueuedRequests``, and of ``kvCacheStats`` used and all blocks."""
+    blocks = data.get("kvCacheStats")
+    used, most = (_figure(blocks, name) for name in ("usedNumBlocks", "maxNumBlocks"))
+    return Reading(
+        at=at,
+        running=_figure(data, "numActiveRequests"),
+        waiting=_figure(data, "numQueuedRequests"),
+        kv_cache=used / most if used is not None and most else None,
+    )
+
+
+def _figure(data: Any, name: str) -> float | None:
+    value = data.get(name) if isinstance(data, dict) else None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if math.isfinite(value) and value >= 0 else None
+
+
+def _json(text: bytes) -> Any:
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import secrets
@@ -27,8 +28,9 @@ from migrate.launching.command import Command
 from migrate.launching.flags import Flags, known
 from migrate.launching.section import SECRET
 from migrate.launching.server import Server, checkpoint, free
-from migrate.launching.told import Told, told
+from migrate.told import told
 from replay.backends import BACKENDS
+from replay.told import Told
 
 SCHEMA = {"name": "llm-migrate.launch", "version": 1}
 _ASKING_S = 60.0
@@ -186,10 +188,10 @@ def _run(backend: Backend, arm: str, started: Command, environment: dict[str, st
             backend.url, facts.ready or facts.health or "/", within=section.ready_within, stop=stop, say=_say
         )
         if ready:
-            said = told(backend.url, backend.api_key(), stop)
+            said = asyncio.run(told(backend.url, backend.api_key()))
             _keep(log.with_suffix(".json"), backend, arm, started, said)
             _say(
-                f"ready after {time.monotonic() - begun:.0f} s: {backend.url} {_shown(said)}; Ctrl-C stops it"
+                f"ready after {time.monotonic() - begun:.0f} s: {backend.url} {said.words or 'answers'}; Ctrl-C stops it"
             )
             server.serve(stop)
         _say("stopping")
@@ -228,11 +230,6 @@ def _keep(file: Path, backend: Backend, arm: str, started: Command, said: Told) 
         file.write_bytes(orjson.dumps(data, option=orjson.OPT_INDENT_2) + b"\n")
     except OSError as error:  # no reason to stop a server that serves
         _say(f"{file} cannot be written: {error.strerror}")
-
-
-def _shown(said: Told) -> str:
-    words = ("version", said.version), ("serving", said.models and ", ".join(said.models)), ("on", said.gpu)
-    return " ".join(f"{name} {value}" for name, value in words if value) or "answers"
 
 
 def _say(line: str) -> None:

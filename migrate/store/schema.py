@@ -111,6 +111,16 @@ acknowledgements = sa.Table(
 )
 """Who took note of a ROLLBACK, when, why, and which."""
 
+servers = sa.Table(
+    "servers",
+    metadata,
+    sa.Column("run", _Key, primary_key=True),
+    sa.Column("arm", _Key, primary_key=True),
+    sa.Column("at", _Real, primary_key=True),
+    sa.Column("said", sa.Text, nullable=False),
+)
+"""What each server said it is when a run began, or went on: ``replay.told.Told`` as JSON."""
+
 server_readings = sa.Table(
     "server_readings",
     metadata,
@@ -176,7 +186,20 @@ def _sixth(connection: sa.Connection) -> None:
     sheets.create(connection, checkfirst=True)
 
 
-MIGRATIONS: tuple[Callable[[sa.Connection], None], ...] = (_first, _second, _third, _fourth, _fifth, _sixth)
+def _seventh(connection: sa.Connection) -> None:
+    """What the servers said they are."""
+    servers.create(connection, checkfirst=True)
+
+
+MIGRATIONS: tuple[Callable[[sa.Connection], None], ...] = (
+    _first,
+    _second,
+    _third,
+    _fourth,
+    _fifth,
+    _sixth,
+    _seventh,
+)
 """Append only. The schema's version is how many have run."""
 
 VERSION = len(MIGRATIONS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import difflib
 import itertools
+import json
 import math
 import secrets
 import time
@@ -22,6 +23,8 @@ from migrate.store.opening import bring_up, connected, shown_name, words
 from migrate.store.reading import body_of, captured_query, exchange_of, exchanges_query, readable, request_of
 from replay.exchange import JSON, Arm, Exchange, Observation, Request
 from replay.prometheus import Reading
+from replay.told import Told
+from replay.values import compact
 from reports.acknowledgement import Acknowledgement
 
 _PAGE = 500
@@ -177,6 +180,20 @@ class Store:
         with self.engine.connect() as connection:
             rows = connection.execute(query.order_by(table.at)).mappings()
             return tuple(Acknowledgement(**row) for row in rows)
+
+    def put_told(self, run: str, arm: Arm, at: float, said: Told) -> None:
+        """Keeps what a server says it is; ``at`` in epoch seconds."""
+        with self._writing() as connection:
+            connection.execute(
+                schema.servers.insert().values(run=run, arm=arm.value, at=at, said=compact(asdict(said)))
+            )
+
+    def told(self, run: str) -> dict[Arm, Told]:
+        """What the servers of a run said last that they are; an arm that was not asked is left out."""
+        table = schema.servers
+        query = sa.select(table.c.arm, table.c.said).where(table.c.run == run).order_by(table.c.at)
+        with self.engine.connect() as connection:
+            return {Arm(row.arm): Told.of(json.loads(row.said)) for row in connection.execute(query)}
 
     def put_reading(self, run: str, arm: Arm, seen: Reading) -> None:
         """Keeps what a server stated of itself; ``at`` in epoch seconds."""

@@ -24,7 +24,7 @@ class Facts:
     metrics: tuple[str, ...] = ()
     """Routes of its Prometheus text, in the order to look; empty: it has none about one server."""
     drained: tuple[str, ...] = ()
-    """Routes whose data is gone once it was read: another reader's, never asked."""
+    """Routes whose data is gone once it was read: another reader's, asked only where a configuration says so."""
     context: tuple[str, ...] = ()
     """Fields of a model's card that state the longest context, in tokens; empty: the card does not say."""
     lists_models: bool = True

@@ -85,12 +85,11 @@ def _labels(document: Document) -> Iterator[Beside]:
 
 
 def _servers(document: Document) -> Iterator[Beside]:
-    if document.servers:
-        yield Beside(
-            name="servers",
-            remarkable=tuple(f"{arm}: {_stated(seen)}" for arm, seen in document.servers.items()),
-            counts="means, and the largest seen, as their own metrics said",
-        )
+    said = tuple(f"{arm}: {words}" for arm, one in document.told.items() if (words := one.words))
+    load = tuple(f"{arm}: {_stated(seen)}" for arm, seen in document.servers.items())
+    if said or load:
+        counts = "means, and the largest seen, as their own metrics said" if load else "their own words"
+        yield Beside(name="servers", remarkable=(*said, *load), counts=counts)
 
 
 def _stated(seen: Server) -> str:

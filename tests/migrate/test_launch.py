@@ -17,7 +17,7 @@ from migrate.config import Backend, parse
 from migrate.errors import ConfigError
 from migrate.launching import command
 from migrate.launching.flags import known, named_in
-from migrate.launching.told import Told, read
+from replay.told import Told, read
 
 ROOT = Path(__file__).parents[2]
 SECRET = "hf_" + "Planted0Secret0Of0A0Token0123456"

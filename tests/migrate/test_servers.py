@@ -14,8 +14,9 @@ from migrate.servers import watched
 from migrate.store import Store
 from replay.backends import BACKENDS
 from replay.exchange import Arm
-from replay.prometheus import Reading
+from replay.prometheus import Reading, reading, wanted
 from replay.scraper import UNKNOWN, scraping
+from replay.told import Told
 from tests.replay.servers import acting, reply
 
 PAGE = b"# TYPE vllm:num_requests_running gauge\nvllm:num_requests_running 3\nvllm:num_preemptions_total 2\n"
@@ -39,13 +40,15 @@ class Pages:
 
 
 @asynccontextmanager
-async def scraped(pages: Pages, paths: tuple[str, ...], every_s: float = 0.02) -> AsyncIterator[list[bytes]]:
+async def scraped(
+    pages: Pages, paths: tuple[str, ...], every_s: float = 0.02, *, drains: bool = False
+) -> AsyncIterator[list[bytes]]:
     found: list[bytes] = []
 
     async def keep(lines: bytes) -> None:
         found.append(lines)
 
-    async with acting(pages.act) as url, scraping(url, keep, pages=paths, every_s=every_s):
+    async with acting(pages.act) as url, scraping(url, keep, pages=paths, every_s=every_s, drains=drains):
         yield found
 
 
@@ -120,6 +123,81 @@ async def _once(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
     writer.write(reply(PAGE))
     await writer.drain()
     writer.close()
+
+
+ITERATIONS = (
+    b'[{"iter": 1, "numActiveRequests": 1}, {"iter": 2, "numActiveRequests": 5, "numQueuedRequests": 2,'
+    b' "kvCacheStats": {"usedNumBlocks": 30, "maxNumBlocks": 120}}]'
+)
+
+
+async def test_statistics_that_are_given_once_are_read_where_they_are_for_us() -> None:
+    def page(count: int) -> bytes:
+        return reply(b"[]" if count % 2 else ITERATIONS)
+
+    async with scraped(Pages(metrics=page), ("/prometheus/metrics", "/metrics"), drains=True) as found:
+        await until(lambda: len(found) > 2)
+    seen = reading(4.0, found[0])
+    assert (seen.at, seen.running, seen.waiting, seen.kv_cache, seen.preemptions) == (4.0, 5, 2, 0.25, None)
+
+
+async def test_they_are_read_by_nobody_else(tmp_path: Path) -> None:
+    asked: dict[bool, list[str]] = {}
+    with Store.open(f"sqlite:///{tmp_path}/m.db", create=True) as store:
+        for ours in (False, True):
+            run = store.begin_run(kind="shadow", config={}, policy={}, seed=1, at=1.0)
+            pages = Pages(metrics=ITERATIONS)
+            async with acting(pages.act) as url:
+                backend = Backend(kind="tensorrt-llm", url=url, drain_metrics=ours)
+                async with watched(store, run, [(Arm.CANDIDATE, backend)]):
+                    await until(lambda pages=pages: "/prometheus/metrics" in pages.asked)
+            asked[ours] = pages.asked
+            assert bool(store.readings(run)) is ours
+    assert "/metrics" in asked[True] and "/metrics" not in asked[False]
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        b"[]",
+        b"[1]",
+        b"[",
+        b"{}",
+        b'[{"numActiveRequests": "many", "kvCacheStats": {"maxNumBlocks": 0}}]',
+        b"[" * 9_000,
+    ],
+)
+def test_other_json_states_nothing(page: bytes) -> None:
+    assert reading(1.0, page) == reading(1.0, wanted(page)) == Reading(at=1.0)
+
+
+async def test_what_a_server_says_it_is_is_kept_with_the_run(tmp_path: Path) -> None:
+    models = b'{"data": [{"id": "harbor-7b\\u001b[31m", "max_model_len": 8192}]}'
+    pages = Pages(version=b'{"version": "0.33.0"}', v1__models=models)
+    with Store.open(f"sqlite:///{tmp_path}/m.db", create=True) as store:
+        run = store.begin_run(kind="shadow", config={}, policy={}, seed=1, at=1.0)
+        async with (
+            acting(pages.act) as url,
+            watched(store, run, [(Arm.BASELINE, Backend(kind="vllm", url=url))]),
+        ):
+            await until(lambda: store.told(run))
+        told = store.told(run)[Arm.BASELINE]
+    assert told == Told(version="0.33.0", models=("harbor-7b[31m",), context=8192)
+    assert told.words == "version 0.33.0, serving harbor-7b[31m, context 8,192"
+
+
+async def test_a_server_that_does_not_say_does_not_hold_the_end_up(tmp_path: Path) -> None:
+    async def silent(_: bytes, __: asyncio.StreamReader, ___: asyncio.StreamWriter) -> None:
+        await asyncio.sleep(30)
+
+    with Store.open(f"sqlite:///{tmp_path}/m.db", create=True) as store:
+        run = store.begin_run(kind="shadow", config={}, policy={}, seed=1, at=1.0)
+        async with acting(silent) as url:
+            start = asyncio.get_running_loop().time()
+            async with watched(store, run, [(Arm.BASELINE, Backend(kind="vllm", url=url))]):
+                await asyncio.sleep(0.1)
+            assert asyncio.get_running_loop().time() - start < 3
+        assert store.told(run) == {}
 
 
 async def test_both_servers_are_kept_by_arm_and_a_relay_is_not_asked(tmp_path: Path) -> None:
