@@ -12,7 +12,7 @@ from reports.counted import Counted
 from reports.gathered import Gathered
 
 METRICS = ("ttft", "itl", "e2e")
-_BINS = 36
+_BINS, _FEWEST = 36, 50
 _OUTSIDE = 0.005
 """Of the values of any arm, at either end: they go into the outermost bins, or one outlier would leave no room for the rest."""
 _LEVELS = np.concatenate(
@@ -47,7 +47,7 @@ class Histogram:
 
 
 def histograms(seen: Gathered) -> tuple[Histogram, ...]:
-    """TTFT, ITL and end to end; a metric without values, or with a single one, has none."""
+    """TTFT, ITL and end to end; a metric of which no arm has 50 values, or all are equal, has none."""
     found = (_histogram(metric, {arm: seen.timed(metric, arm).seconds for arm in Arm}) for metric in METRICS)
     return tuple(one for one in found if one is not None)
 
@@ -55,7 +55,9 @@ def histograms(seen: Gathered) -> tuple[Histogram, ...]:
 def _histogram(metric: str, arms: dict[Arm, Counted]) -> Histogram | None:
     known = {arm: values for arm, values in arms.items() if values.size and values.values[-1] > 0}
     ends = [_ends(values) for values in known.values()]
-    if not ends or not 0 < (low := min(first for first, _ in ends)) < (high := max(last for _, last in ends)):
+    if max((values.size for values in known.values()), default=0) < _FEWEST:
+        return None
+    if not 0 < (low := min(first for first, _ in ends)) < (high := max(last for _, last in ends)):
         return None
     borders = np.geomspace(low, high, _BINS + 1)
     return Histogram(

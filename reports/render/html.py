@@ -16,9 +16,10 @@ from importlib.resources import files
 from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
 
+from reports.advice import LATENCY_RULES
 from reports.advisory import Looked
-from reports.document import Document
-from reports.judgement import Verdict
+from reports.document import Document, Grouped
+from reports.judgement import Severity, Verdict
 from reports.render import drawing, over_time, words
 from reports.render.beside import beside
 from reports.render.cost_drawing import LEFT, cost_chart
@@ -55,8 +56,16 @@ def render_html(document: Document) -> str:
         pairs=pairs,
         choices=choices,
         places={one.pair.id: number for number, one in enumerate(some[: len(pairs)], 1)},
-        leading=document.causes[0] if document.causes and document.verdict is not Verdict.GO else None,
+        leading=_leading(document),
+        slowest=document.worst[0] if document.code in LATENCY_RULES and document.worst else None,
     )
+
+
+def _leading(document: Document) -> Grouped | None:
+    """What to look at first; ``None`` where no finding explains the verdict."""
+    if document.verdict is Verdict.GO or document.code in LATENCY_RULES:
+        return None
+    return next((cause for cause in document.causes if cause.severity == Severity.BLOCK), None)
 
 
 def _pairs(some: Iterable[Opened]) -> Iterator[Markup]:
@@ -102,6 +111,7 @@ def _environment() -> Environment:
         "number": _number,
         "count": words.count,
         "crossing": crossing,
+        "from_to": words.from_to,
         "interval": words.interval,
         "moment": words.moment,
         "money": money,

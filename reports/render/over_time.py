@@ -129,7 +129,7 @@ def _short(value: float, unit: str) -> str:
 def _told(one: Series, unit: str) -> str:
     known = [value for value in one.values if value is not None]
     low, high = (quantity(end, unit) for end in (min(known), max(known)))
-    return f"{_ARMS[one.arm.value]} {low} to {high}, {quantity(known[-1], unit)} at the end"
+    return f"{_ARMS[one.arm.value]} {low} to {high}, at last {quantity(known[-1], unit)}"
 
 
 def _evidence(one: Growth) -> Panel:
