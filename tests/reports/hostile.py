@@ -30,3 +30,23 @@ HOSTILE = {
     "wide": "漢字" * 500,
     "spaces": " " * 5_000 + "x",
 }
+
+ANSWERS = HOSTILE | {
+    "end of script": "</script><script>alert(1)</script><!-- <script>",
+    "end of details": "</summary></details></section></main></body></html>",
+    "css": "</style><style>*{display:none}</style>",
+    "shell": "'; rm -rf / #\n`id` $(id) \\",
+    "one line of 5 MB": "A" * 5_000_000,
+    "5 MB without a word": "<" * 5_000_000,
+    "10,000 marks": "o" + "\u0308" * 10_000,
+    "deep JSON": "[" * 100_000,
+    "deep and closed": "[" * 500 + "]" * 500,
+    "broad JSON": "{" + ",".join(f'"k{n}":{n}' for n in range(50_000)) + "}",
+    "hostile JSON": '{"</script>\u2028": "<img src=x onerror=alert(1)>", "\u202e": ["\x7f", "\u001b[2J"], "n": 1e999}',
+    "huge number": '{"n": ' + "9" * 5_000 + "}",
+    "same key": '{"a": 1, "a": 2, "__proto__": {"x": 1}}',
+    "entities": "&amp;" * 100_000,
+    "joined": "\U0001f468\u200d" * 2_000,
+    "one word": "x\u00a0" * 3_000,
+}
+"""What a model may answer; too large to stand in every field of a document."""

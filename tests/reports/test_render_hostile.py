@@ -15,8 +15,8 @@ from reports.render.json import render_json
 from reports.render.markdown import render_markdown
 from reports.render.terminal import render_terminal
 from reports.render.text import clip, columns, plain, wrap
-from tests.reports.builders import said
-from tests.reports.hostile import HOSTILE
+from tests.reports.builders import calling, document, exchange, said
+from tests.reports.hostile import ANSWERS, HOSTILE
 from tests.reports.test_render_html import Page
 
 
@@ -44,6 +44,20 @@ def test_no_format_prints_a_character_that_acts(form: str, hostile: Document) ->
     text = render_terminal(hostile) if form == "terminal" else RENDERERS[form](hostile)
     assert acting(text) == set()
     assert text.encode()
+
+
+@pytest.mark.parametrize("text", ANSWERS.values(), ids=ANSWERS.keys())
+def test_no_answer_gets_through_to_a_reader(text: str) -> None:
+    """Different from the baseline's, and as a tool call's arguments."""
+    made = document(
+        [exchange(0, "All is well.", text), calling(1, "{}", text), exchange(2, text, f"{text} x")]
+    )
+    for form in (*RENDERERS, "terminal"):
+        out = render_terminal(made) if form == "terminal" else RENDERERS[form](made)
+        assert acting(out) == set() and len(out.encode()) < 300_000, form
+    assert json.loads(render_json(made))["worst"]
+    page = Page(render_html(made))
+    assert len(page.all("script")) == len(page.all("style")) == 1 and not page.all("img")
 
 
 def test_html_keeps_its_elements_and_attributes(hostile: Document, harmless: Document) -> None:
