@@ -95,7 +95,7 @@ test-vllm: .venv/.dev .venv-vllm/.ready ## the gateway in front of a real vLLM o
 .venv-llama/.ready: scripts/llama-env tests/servers/requirements.lock tests/servers/tiny_model.py tests/vllm/tiny_model.py
 	@PYTHON=$(PYTHON) scripts/llama-env
 
-test-servers: .venv/.dev .venv-llama/.ready ## the gateway in front of a real llama.cpp on the CPU (builds .venv-llama, about 220 MB)
+test-servers: .venv/.dev .venv-llama/.ready ## the gateway in front of a real llama.cpp on the CPU (builds .venv-llama, about 320 MB)
 	@$(BIN)/python -m pytest tests/servers --override-ini addopts="-ra -p no:randomly"
 
 test-gpu: .venv/.dev ## the same in front of the vLLM and the TensorRT-LLM of this machine (GPU_VLLM, GPU_TRTLLM, GPU_MODEL)

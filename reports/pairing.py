@@ -21,6 +21,8 @@ NOT_COMPARABLE = "not_comparable"
 """A reason that starts with this word marks a pair whose answers say nothing about each other."""
 _LONGEST = 80
 """Of a name that a server gives itself."""
+_ROUTES = ("x-litellm-model-id", "x-ms-deployment-name", "x-inference-provider", "x-portkey-provider")
+"""Headers by which a relay says where it sent a request: LiteLLM's proxy, Azure OpenAI, Hugging Face's router, Portkey."""
 _UNSENT = Measured(outcome=Outcome.NOT_SENT, reason="not observed")
 
 
@@ -81,9 +83,17 @@ def _cost(observation: Observation, price: TokenPrice | None) -> float | None:
 
 
 def _version(observation: Observation) -> str | None:
+    """Model and deployment as the answer states them; where its body does not say which deployment, as its headers do."""
     answer = observation.answer
-    said = [part[:_LONGEST] for part in (answer.model, answer.fingerprint) if part] if answer else []
-    return " ".join(said) or None
+    if answer is None:
+        return None
+    said = (answer.model, answer.fingerprint or _routed(observation))
+    return " ".join(part[:_LONGEST] for part in said if part) or None
+
+
+def _routed(observation: Observation) -> str | None:
+    found = {name.lower(): value for name, value in observation.headers}
+    return next((found[name] for name in _ROUTES if found.get(name)), None)
 
 
 def _cached(observation: Observation) -> float | None:

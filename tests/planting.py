@@ -54,10 +54,12 @@ def changing(url: str, request: Change = same, answer: Change = same) -> Iterato
         server.shutdown()
 
 
-def reported(folder: Path, baseline: str, candidate: str, requests: Iterable[Body]) -> dict[str, Any]:
+def reported(
+    folder: Path, baseline: str, candidate: str, requests: Iterable[Body], backend: str = "kind: vllm"
+) -> dict[str, Any]:
     """The report on a replay of ``requests`` to both, each sent to the baseline twice."""
     (folder / "migrate.yaml").write_text(
-        f"baseline: {{kind: vllm, url: '{baseline}'}}\ncandidate: {{kind: vllm, url: '{candidate}'}}\n{_POLICY}"
+        f"baseline: {{{backend}, url: '{baseline}'}}\ncandidate: {{{backend}, url: '{candidate}'}}\n{_POLICY}"
     )
     (folder / "log.jsonl").write_text("".join(json.dumps(one) + "\n" for one in requests))
     for words in (

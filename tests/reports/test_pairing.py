@@ -175,3 +175,17 @@ def test_what_one_side_does_not_offer_is_unserved_and_no_error(refusal: Observat
 def test_what_neither_side_offers_is_the_clients_error_on_both():
     pair = pair_up(Exchange(request=REQUEST, baseline=beyond(), candidate=beyond()))
     assert pair.baseline.outcome is pair.candidate.outcome is Outcome.HTTP_ERROR
+
+
+@pytest.mark.parametrize(
+    ("fingerprint", "headers", "version"),
+    [
+        (None, (("X-LiteLLM-Model-Id", "pool-3"),), "harbor-7b pool-3"),
+        (None, (("x-ms-deployment-name", "d" * 200),), "harbor-7b " + "d" * 80),
+        ("fp_1", (("x-litellm-model-id", "pool-3"),), "harbor-7b fp_1"),
+        (None, (("x-request-id", "r1"),), "harbor-7b"),
+    ],
+)
+def test_which_upstream_answered_is_part_of_the_version(fingerprint, headers, version):
+    answer = Answer(model="harbor-7b", fingerprint=fingerprint)
+    assert measure(replace(BASELINE, answer=answer, headers=headers)).version == version

@@ -15,13 +15,14 @@ HOME = ROOT / ".venv-llama"
 
 
 @contextmanager
-def llama_server(logs: Path, *options: str) -> Iterator[str]:
-    """Address of a llama.cpp server that has these options of ``tests.servers.llama``."""
+def llama_server(logs: Path, *options: str, model: str = "tiny-model") -> Iterator[str]:
+    """Address of a llama.cpp server that has these options of ``tests.servers.llama``. ``model``: ``tiny-model`` of random
+    weights, or ``smollm2``, a small one that answers."""
     if not (HOME / ".ready").exists():
         raise RuntimeError("there is no .venv-llama; make it with: make test-servers")
     port = free_port()
     url, log = f"http://127.0.0.1:{port}", logs / f"llama-{port}.log"
-    command = [HOME / "bin/python", "-m", "tests.servers.llama", HOME / "tiny-model.gguf", str(port), MODEL]
+    command = [HOME / "bin/python", "-m", "tests.servers.llama", HOME / f"{model}.gguf", str(port), MODEL]
     with log.open("wb") as out:
         process = subprocess.Popen(
             [*command, *options], stdout=out, stderr=out, cwd=ROOT, env=os.environ, start_new_session=True
