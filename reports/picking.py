@@ -59,36 +59,41 @@ def sample(seen: Gathered, seed: int, count: int = SAMPLE) -> dict[str, str]:
 
 def _strata(seen: Gathered, chance: Floats) -> Iterator[tuple[str, Rows]]:
     base, candidate = seen.columns.baseline, seen.columns.candidate
-    found = seen.severity >= rank(Severity.NOTE)
-    gravest = _gravest(seen, found)
-    causes = list(dict.fromkeys(seen.leading[gravest].tolist()))
+    alike = np.where(np.isnan(seen.similarity), 1.0, seen.similarity)
+    causes = list(_causes(seen))
     each = max(1, min(_OF_A_CAUSE, _OF_CAUSES // max(1, len(causes))) // 2)
-    for cause in causes:
-        yield "finding", gravest[seen.leading[gravest] == cause][:each]
-        yield "finding", _any(found & (seen.leading == cause), chance, each)
+    for rows in causes:
+        yield "finding", _least(rows, alike - 2.0 * seen.severity, chance, each)
+        yield "finding", _any(rows, chance, each)
     excess = np.where(base.failed | candidate.failed, np.nan, candidate.e2e - base.e2e)
-    yield "slow", _least(-excess, _EXTREME)
-    yield "unlike", _least(seen.similarity, _EXTREME)
+    yield "slow", _least(np.flatnonzero(~np.isnan(excess)), -excess, chance, _EXTREME)
+    yield "unlike", _least(np.flatnonzero(~np.isnan(seen.similarity)), alike, chance, _EXTREME)
     clean = (seen.columns.differs == 0) & (seen.severity < rank(Severity.WARN))
-    yield "clean", _any(clean, chance, _CLEAN)
+    yield "clean", _any(np.flatnonzero(clean), chance, _CLEAN)
     for column, (_, values) in enumerate(seen.columns.dimensions):
         for code in range(len(values)):
-            of = seen.columns.slices[:, column] == code
-            yield "slice", _any(of & (seen.columns.differs == 1), chance, _OF_A_SLICE)
-            yield "slice", _any(of, chance, _OF_A_SLICE)
+            rows = np.flatnonzero(seen.columns.slices[:, column] == code)
+            yield "slice", _any(rows[seen.columns.differs[rows] == 1], chance, _OF_A_SLICE)
+            yield "slice", _any(rows, chance, _OF_A_SLICE)
 
 
-def _any(of: Flags, chance: Floats, count: int) -> Rows:
+def _causes(seen: Gathered) -> Iterator[Rows]:
+    """The pairs of each leading finding; the gravest first, then the rarest."""
+    found = np.flatnonzero(seen.severity >= rank(Severity.NOTE))
+    kinds = [found[seen.leading[found] == code] for code in np.unique(seen.leading[found])]
+    yield from sorted(kinds, key=lambda rows: (-int(seen.severity[rows].max()), rows.size, int(rows[0])))
+
+
+def _any(rows: Rows, chance: Floats, count: int) -> Rows:
     """So many of these, by chance."""
-    rows = np.flatnonzero(of)
-    found: Rows = rows[np.argsort(chance[rows], kind="stable")[:count]]
-    return found
+    return _least(rows, chance, chance, count)
 
 
-def _least(values: Floats, count: int) -> Rows:
-    """The rows with the smallest values."""
-    known = np.flatnonzero(~np.isnan(values))
-    found: Rows = known[np.argsort(values[known], kind="stable")[:count]]
+def _least(rows: Rows, values: Floats, chance: Floats, count: int) -> Rows:
+    """So many of these, those with the smallest values; chance decides between equal ones."""
+    keys = values[rows] - 1e-9 * chance[rows]
+    near = np.argpartition(keys, count)[:count] if rows.size > count else np.arange(rows.size)
+    found: Rows = rows[near[np.argsort(keys[near])]]
     return found
 
 
