@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -30,8 +31,8 @@ OTHER = "all others"
 
 CODE = {outcome: code for code, outcome in enumerate(Outcome)}
 """Of each outcome in ``Answers.outcome``."""
-_FAILED: Flags = np.array([outcome.failed for outcome in Outcome])
-_MISSING: Flags = np.array([outcome.missing for outcome in Outcome])
+_FAILED = tuple(outcome for outcome in Outcome if outcome.failed)
+_MISSING = tuple(outcome for outcome in Outcome if outcome.missing)
 
 
 class Table:
@@ -107,12 +108,12 @@ class Answers(Table):
     @property
     def failed(self) -> Flags:
         """Asked, and did not deliver."""
-        return _FAILED.take(self.outcome, mode="clip")
+        return self._among(_FAILED)
 
     @property
     def missing(self) -> Flags:
         """Nothing is known about how well the backend serves it."""
-        return _MISSING.take(self.outcome, mode="clip")
+        return self._among(_MISSING)
 
     @property
     def asked(self) -> Flags:
@@ -127,6 +128,10 @@ class Answers(Table):
     def having(self, outcome: Outcome) -> Flags:
         """Where the outcome is this one."""
         return np.equal(self.outcome, CODE[outcome], dtype=np.bool_)
+
+    def _among(self, outcomes: Sequence[Outcome]) -> Flags:
+        """A look at each of a few takes less than one into a table."""
+        return reduce(np.logical_or, (self.having(outcome) for outcome in outcomes))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

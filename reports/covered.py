@@ -23,7 +23,7 @@ _ALPHA = 0.01
 def not_comparable(facts: Facts) -> Check:
     """Most of what was asked has answers that say nothing about each other."""
     pairs = facts.ledger.columns
-    count, total = int((~pairs.comparable).sum()), len(pairs)
+    count, total = int(np.count_nonzero(~pairs.comparable)), len(pairs)
     message = f"{count:,} of {total:,} pairs hold requests whose answers cannot be compared"
     return Check(code="not_comparable", passed=count <= _MOST_NOT_COMPARABLE * total, message=message)
 
@@ -49,7 +49,7 @@ def unscored(facts: Facts) -> Check | None:
     if "disagreement" not in facts.required:
         return None
     both, lost = _comparable(facts.ledger.evidence)
-    count, total = int(lost.sum()), int(both.sum())
+    count, total = int(np.count_nonzero(lost)), int(np.count_nonzero(both))
     share = count / total if total else 0.0
     message = f"{count:,} of {total:,} comparable answers were not scored ({share:.1%})"
     return Check(code="unscored", passed=share <= 1 - facts.policy.minimum_coverage + 1e-12, message=message)
@@ -107,7 +107,7 @@ def sizes(facts: Facts) -> Check:
     needed = math.log(max(1, len(kinds) * len(buckets)) / _ALPHA)
     for word, seen, lost in kinds:
         for name, bucket in buckets.items():
-            total, gone = int((seen & bucket).sum()), int((seen & lost & bucket).sum())
+            total, gone = int(np.count_nonzero(seen & bucket)), int(np.count_nonzero(seen & lost & bucket))
             if gone and log_evidence_above(gone, total - gone, 0, allowed) >= needed:
                 message = f"{gone:,} of {total:,} pairs with {name} are {word} ({gone / total:.1%}), {allowed:.0%} may be"
                 return Check(code="size_coverage", passed=False, message=message)
@@ -121,7 +121,7 @@ def _buckets(pairs: Columns) -> Iterator[tuple[str, Flags]]:
             for number, value in enumerate(values):
                 yield f"a prompt of {value}", pairs.slices[:, place] == number
     length = np.where(np.isfinite(pairs.baseline.tokens), pairs.baseline.tokens, pairs.baseline.characters)
-    known = length[np.isfinite(length) & pairs.candidate.answered]
+    known = np.sort(length[np.isfinite(length) & pairs.candidate.answered])
     if known.size:
         for words, share in (("half", 0.5), ("tenth", 0.9)):
             yield f"an answer among the longest {words}", length > np.quantile(known, share)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from reports.advisory import Grown, Growth
 from reports.reading import Reading
-from reports.stats import Floats, counts_by_block, finite, grid_of
+from reports.stats import Floats, finite, grid_of
 from reports.times import iso
 from reports.weighing import Scale, evidences_above
 
@@ -32,8 +32,8 @@ def growth(rule: str, read: Reading, measure: Scale, *, looks: int = _LOOKS) -> 
 def _points(read: Reading, measure: Scale, looks: int) -> tuple[Grown, ...]:
     """The last of each second."""
     grid = grid_of(read.at, block_s=_block_s(read, measure, looks), period_s=measure.period_s)
-    counts = counts_by_block(read.signs, grid.block, len(grid.period), read.weight)
-    upto = np.cumsum(np.bincount(grid.block))
+    counts = grid.counts(read.signs, read.weight)
+    upto = np.append(grid.first[1:], grid.signs)
     blocks = np.unique(np.linspace(0, len(upto) - 1, looks).round().astype(np.int64)[-looks:])
     below = _below(read, counts, upto / upto[-1], measure)
     above = np.concatenate(

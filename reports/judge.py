@@ -77,6 +77,7 @@ def conclude(seen: Taken, *, verdict_only: bool = False) -> Judgement:
             measure,
             required=rule.promise(policy).required,
             noise=seen.floors[rule.name],
+            biased=rule.name in seen.biased,
             brief=verdict_only,
         )
         for rule in RULES
@@ -128,12 +129,9 @@ class Taken:
     """By rule."""
     floors: Mapping[str, Reading | Unread]
     """The same, between the baseline and its own repeat."""
+    biased: tuple[str, ...]
+    """Rules that the baseline's own repeat breaks."""
     measure: Scale
-
-    @property
-    def biased(self) -> tuple[str, ...]:
-        """Rules that the baseline's own repeat breaks."""
-        return tuple(name for name, noise in self.floors.items() if harmful(noise, self.measure))
 
 
 def take_in(
@@ -153,15 +151,18 @@ def take_in(
     waits = policy.analysis == "fixed" and not final
     readings = _readings(evidence, frame, _UNFINISHED if waits else unfit(evidence, counters), every=waits)
     stakes = sum(rule.promise(policy).required and _applies(readings[rule.name]) for rule in RULES)
+    measure = scale(policy, span_s=_span(evidence), mirrored=ppm / 1e6 if ppm else None, rules=stakes)
     repeats = as_candidate(evidence)
+    floors = {rule.name: floor(rule, repeats, frame) for rule in RULES}
     return Taken(
         policy=policy,
         counters=counters,
         ledger=ledger,
         frame=frame,
         readings=readings,
-        floors={rule.name: floor(rule, repeats, frame) for rule in RULES},
-        measure=scale(policy, span_s=_span(evidence), mirrored=ppm / 1e6 if ppm else None, rules=stakes),
+        floors=floors,
+        biased=tuple(name for name, noise in floors.items() if harmful(noise, measure)),
+        measure=measure,
     )
 
 

@@ -49,9 +49,9 @@ def slow_share(columns: Columns, frame: Frame) -> Reading | Unread:
         signs=signs,
         weight=weight,
         cautious=cautious,
-        pairs=int(known.sum()),
-        delivered=int((known & columns.candidate.answered).sum()),
-        missing=int((~known).sum()),
+        pairs=int(np.count_nonzero(known)),
+        delivered=int(np.count_nonzero(known & columns.candidate.answered)),
+        missing=int(np.count_nonzero(~known)),
         bar=limit,
         margin=limit,
         estimate=mean(slow[kept], weight),
@@ -113,7 +113,7 @@ def median(
         columns = columns.take(having)
         base, candidate, known = _latencies(columns, latency)
         kept = known & ~(np.isinf(base) & np.isinf(candidate))
-        missing = int((~known).sum())
+        missing = int(np.count_nonzero(~known))
         return _differences(columns.take(kept), base[kept], candidate[kept], missing, rule, frame)
 
     return read
@@ -132,7 +132,7 @@ def _differences(
     typical = middle(base, weight)
     margin = rule.margin if typical is None else max(rule.margin, relative * typical)
     excess = candidate - base - np.maximum(rule.margin, relative * np.where(np.isinf(base), 0.0, base))
-    signs, shown = np.sign(excess).astype(np.int8), excess + margin
+    signs, shown = signs_of(excess > 0, excess < 0), excess + margin
     cautious, alpha = count_signs(signs, weight), frame.policy.alpha
     timed = _has_latency(columns.baseline) & _has_latency(columns.candidate)
     told = weights(columns.session[timed])
@@ -148,7 +148,7 @@ def _differences(
         weight=told,
         cautious=cautious,
         pairs=signs.size,
-        delivered=int(columns.candidate.answered.sum()),
+        delivered=int(np.count_nonzero(columns.candidate.answered)),
         missing=missing,
         bar=0.0,
         margin=margin,
@@ -219,9 +219,9 @@ def _exceedances(columns: Columns, known: Flags, kept: Flags, tail: _Tail, frame
         signs=signs[kept],
         weight=weight,
         cautious=count_signs(signs[known], cautious),
-        pairs=int(known.sum()),
-        delivered=int((known & columns.candidate.answered).sum()),
-        missing=int((~known).sum()),
+        pairs=int(np.count_nonzero(known)),
+        delivered=int(np.count_nonzero(known & columns.candidate.answered)),
+        missing=int(np.count_nonzero(~known)),
         bar=0.0,
         margin=tail.margin,
         estimate=shift,
@@ -238,5 +238,5 @@ def _equal_shift(excess: Floats, base_slow: Flags, weight: Floats) -> float | No
         beyond = np.cumsum(weight[order])
         place = int(np.searchsorted(beyond, weight[base_slow].sum() + 1e-9, side="right"))
         return finite(float(excess[order][place])) if place < excess.size and base_slow.any() else None
-    rank = excess.size - 1 - int(base_slow.sum())
+    rank = excess.size - 1 - int(np.count_nonzero(base_slow))
     return finite(float(np.partition(excess, rank)[rank])) if 0 <= rank < excess.size - 1 else None

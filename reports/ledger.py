@@ -34,12 +34,12 @@ class Ledger:
 
     def count(self, *places: str) -> int:
         """How many pairs are in ``places``."""
-        return sum(int(self.places[place].sum()) for place in places)
+        return sum(int(np.count_nonzero(self.places[place])) for place in places)
 
     @property
     def counts(self) -> dict[str, int]:
         """Pairs by place, and ``dispatched``, their sum."""
-        counts = {place: int(mask.sum()) for place, mask in self.places.items()}
+        counts = {place: int(np.count_nonzero(mask)) for place, mask in self.places.items()}
         return {"dispatched": sum(counts.values()), **counts}
 
     @property

@@ -99,7 +99,7 @@ def _rate(name: str, seen: _Two, again: _Two, scale: Scale) -> Drift:
         pairs=signs.size,
         baseline=mean(seen.before > 0, seen.weight),
         candidate=mean(seen.after > 0, seen.weight),
-        estimate=float(np.average(signs, weights=seen.weight)),
+        estimate=mean(signs, seen.weight),
         low=low,
         high=high,
         noise=float(_difference(again).mean()) if again.at.size else None,

@@ -17,7 +17,7 @@ from reports.columns import Answers, Columns
 from reports.intervals import share_interval
 from reports.policy import Policy
 from reports.sessions import weights
-from reports.stats import Counts, Flags, Floats, Signs, Test, count_signs, finite, median
+from reports.stats import Counts, Flags, Floats, Signs, Test, count_signs, finite, median, one_each
 
 Latency = Callable[[Answers], Floats]
 """Which latency of an arm a rule reads, seconds."""
@@ -147,9 +147,11 @@ def signs_of(worse: Flags, better: Flags) -> Signs:
     return worse.astype(np.int8) - better.astype(np.int8)
 
 
-def mean(flags: Flags, weight: Floats | None = None) -> float | None:
-    """The share that is true; ``None`` of nothing."""
-    return float(np.average(flags, weights=weight)) if flags.size else None
+def mean(values: Flags | Signs, weight: Floats | None = None) -> float | None:
+    """The mean, of flags the share that is true; ``None`` of nothing."""
+    if not values.size:
+        return None
+    return float(values.mean() if one_each(weight) else np.average(values, weights=weight))
 
 
 def middle(values: Floats, weight: Floats) -> float | None:
@@ -176,11 +178,11 @@ def share_reading(
         weight=weight,
         cautious=counts,
         pairs=signs.size,
-        delivered=int(known.candidate.answered.sum()),
+        delivered=int(np.count_nonzero(known.candidate.answered)),
         missing=missing,
         bar=margin,
         margin=margin,
-        estimate=float(np.average(signs, weights=weight)) if signs.size else None,
+        estimate=mean(signs, weight),
         bounds=lambda: share_interval(*counts, frame.policy.alpha, frame.test),
         baseline=mean(base, weight),
         candidate=mean(candidate, weight),

@@ -56,7 +56,7 @@ def _bad_block(at: Floats, failed: Flags, answered: Flags) -> str | None:
     if not failed.any():
         return None
     block = np.floor((at - at[0]) / _BLOCK_S).astype(np.int64)
-    ids = np.unique(block, return_inverse=True)[1]
+    ids = np.cumsum(np.diff(block, prepend=block[0]) != 0)
     bad, good = np.bincount(ids, weights=failed), np.bincount(ids, weights=answered)
     worst = int(np.argmax(np.where(bad + good >= HALT_IN_A_ROW, bad / np.maximum(1, bad + good), 0)))
     if bad[worst] + good[worst] < HALT_IN_A_ROW or bad[worst] < _BLOCK_SHARE * (bad[worst] + good[worst]):

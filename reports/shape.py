@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import reduce
 
 import numpy as np
 
@@ -30,7 +31,7 @@ def shape(
         if not ((base >= 0) & (candidate >= 0)).any():
             reason = "does not apply: nothing is known of it in any pair of answers"
             return Unread(reason=reason, applicable=False, margin=margin)
-        missing = int((columns.baseline.missing | columns.candidate.missing).sum())
+        missing = int(np.count_nonzero(columns.baseline.missing | columns.candidate.missing))
         both = columns.baseline.answered & columns.candidate.answered
         asked = both & _seen(columns.baseline) & _seen(columns.candidate)
         compared = (base >= 0) & (candidate >= 0)
@@ -45,8 +46,7 @@ def shape(
 
 def _seen(answers: Answers) -> Flags:
     """Something is known of the answer itself."""
-    seen: Flags = np.any(answers.traits >= 0, axis=1)
-    return seen
+    return reduce(np.logical_or, (answers.traits >= 0).T)
 
 
 def _cautious(
@@ -65,4 +65,4 @@ def _cautious(
     def bounds() -> tuple[float, float]:
         return found.bounds()[0], share_interval(*counts, frame.policy.alpha, frame.test)[1]
 
-    return replace(found, cautious=counts, pairs=int(kept.sum()), bounds=bounds)
+    return replace(found, cautious=counts, pairs=int(np.count_nonzero(kept)), bounds=bounds)

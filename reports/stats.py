@@ -165,18 +165,16 @@ def log_evidences_over_time(
     if not period.size:
         return np.zeros(len(counts))
     gains = np.minimum(log_gains(counts, margin), most)
-    total = np.zeros((len(counts), _SHARES_OF_BET.size))
-    largest = np.zeros((len(counts), trim, _SHARES_OF_BET.size))
-    cuts = np.flatnonzero(np.diff(np.minimum(period, _MOST_STARTS), prepend=-1))  # later ones have no weight
-    started: list[Floats] = []
-    for first, last in zip(cuts[::-1], [gains.shape[1], *cuts[:0:-1]], strict=True):
-        part = gains[:, first:last]
-        total = total + part.sum(axis=1)
-        if trim:
-            largest = _largest(np.concatenate([largest, np.maximum(part, 0)], axis=1), trim)
-        started.append(_LOG_WEIGHTS + total - largest.sum(axis=1))
-    weight = [_log_start_weight(start) for start in period[cuts[::-1]].tolist()]
-    return _log_sums_exp(weight + _log_sums_exp(np.stack(started, axis=1)))
+    start, of = np.unique(np.minimum(period, _MOST_STARTS), return_inverse=True)  # later ones have no weight
+    shape = len(counts), start.size, _SHARES_OF_BET.size
+    place = np.arange(shape[0])[:, None, None] * shape[1] + of[:, None]
+    place = place * shape[2] + np.arange(shape[2])
+    added = np.bincount(place.ravel(), gains.ravel(), minlength=math.prod(shape)).reshape(shape)
+    total = _LOG_WEIGHTS + added[:, ::-1].cumsum(axis=1)  # the latest start first
+    if trim:
+        total -= _largest(gains, of, trim)
+    weight = [_log_start_weight(period) for period in start[::-1].tolist()]
+    return _log_sums_exp(weight + _log_sums_exp(total))
 
 
 def log_gains(counts: NDArray[Any], margin: float) -> Floats:
@@ -192,10 +190,18 @@ def _log_sums_exp(terms: Floats) -> Floats:
     return sums
 
 
-def _largest(rows: Floats, keep: int) -> Floats:
-    """The ``keep`` largest values of each column."""
-    first = rows.shape[1] - keep
-    return np.partition(rows, first, axis=1)[:, first:]
+def _largest(gains: Floats, of: NDArray[np.int64], keep: int) -> Floats:
+    """The sum of the ``keep`` largest gains from each start on, the latest first, as far as they are above 0.
+
+    ``of``: the number of the start that each block follows.
+    """
+    largest, found = np.zeros((len(gains), keep, _SHARES_OF_BET.size)), []
+    for start in range(int(of[-1]), -1, -1):
+        some = np.concatenate([largest, np.maximum(gains[:, of == start], 0)], axis=1)
+        rest = some.shape[1] - keep
+        largest = np.partition(some, rest, axis=1)[:, rest:]
+        found.append(largest.sum(axis=1))
+    return np.stack(found, axis=1)
 
 
 def _log_start_weight(start: int) -> float:

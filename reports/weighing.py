@@ -115,9 +115,11 @@ def weigh(
     *,
     required: bool,
     noise: Reading | Unread | None = None,
+    biased: bool = False,
     brief: bool = False,
 ) -> RuleResult:
-    """What ``rule`` says of what it read; ``noise`` is the same reading of the baseline against its own repeat.
+    """What ``rule`` says of what it read; ``noise`` is the same reading of the baseline against its own repeat, which is
+    ``biased`` where it shows harm.
 
     ``brief``: the verdict and its evidence, without interval, forecast and words.
     """
@@ -126,7 +128,7 @@ def weigh(
     result = _measured(rule, read, scale, required=required, noise=noise)
     if not brief:
         result = _told(rule, read, result, scale)
-    if result.verdict is not Verdict.HOLD and harmful(noise, scale):
+    if result.verdict is not Verdict.HOLD and biased:
         reason = "the baseline's own repeat breaks this rule: the measurement is biased and says nothing"
         return replace(result, verdict=Verdict.HOLD, reason=reason)
     if result.verdict is Verdict.GO and (harm := _finer_harm(rule, read.finer, scale)):
