@@ -63,6 +63,18 @@ def compared(
     return _compared(exchanges, _prices(run), policy, embed, second)
 
 
+def in_parts(
+    store: Store, run: Run, policy: Policy, embed: Embed | None, second: SecondOpinion | None = None
+) -> Iterator[list[Item]]:
+    """All of them, some thousand at a time; with a judge model, which is asked about all at once, in one part."""
+    if second is not None:
+        yield compared(store, run, policy, embed, second)
+        return
+    exchanges, prices = store.exchanges(run.id), _prices(run)
+    while some := list(islice(exchanges, _PAIRS)):
+        yield _compared(some, prices, policy, embed)
+
+
 def _sheets(store: Store, run: Run, policy: Policy, embed: Embed | None) -> Iterator[Sheet]:
     """Those that are kept, then the rest, of which each is kept as soon as it is made."""
     kept, prices = _Kept(store, run, _question(store, run, policy, embed)), _prices(run)

@@ -18,6 +18,7 @@ from reports.judgement import Severity
 from reports.render.json import indented
 from reports.render.listed import as_json, render_terminal
 from reports.shown import Item
+from reports.slicing import DIMENSIONS
 from reports.tabular import pairs_csv
 from reports.wanted import Wanted, fits, ids
 
@@ -98,7 +99,7 @@ def pairs(
     if form == "json":
         printed(indented(as_json(items, found.run.id, complete=len(more) <= limit)))
     elif form == "csv":
-        printed(pairs_csv(items, [name for name, _ in seen.columns.dimensions]))
+        printed(pairs_csv(items, DIMENSIONS))
     else:
         width, colour = screen()
         printed(render_terminal(items, pattern=finding, width=width, colour=colour))

@@ -16,25 +16,30 @@ from migrate.commands.output import printed, screen
 from migrate.commands.recorded import Recorded, recorded
 from migrate.errors import ConfigError
 from migrate.explaining import explained
+from migrate.gathering import in_parts
 from migrate.report import report as make_report
+from migrate.tables import TABLES, ready, write
 from reports.document import Document, iso
 from reports.explain import NAMES
 from reports.judgement import Verdict
 from reports.render import RENDERERS
 from reports.render import explained as render
+from reports.render.github import render_github
 from reports.render.json import indented
 from reports.render.terminal import render_terminal
 from reports.render.words import moment
 
-FORMATS = ("terminal", *RENDERERS)
+FORMATS = ("terminal", *RENDERERS, *TABLES)
 EXIT_CODES = {Verdict.GO: 0, Verdict.ROLLBACK: 3, Verdict.HOLD: 4}
-_SUFFIXES = {"html": ".html", "json": ".json", "markdown": ".md", "terminal": ".txt"}
+_SUFFIXES = {"html": ".html", "json": ".json", "markdown": ".md", "terminal": ".txt", "junit": ".xml"}
 
 _EPILOG = """\b
 Examples:
   migrate report
   migrate report --format terminal,html --output report.html
   migrate report --format json | jq .verdict
+  migrate report --format markdown >> "$GITHUB_STEP_SUMMARY"
+  migrate report --format junit,csv --output report.xml
   migrate report --explain errors
 \b
 Exit codes: 0 GO, 3 ROLLBACK, 4 HOLD or a GO that has expired, 2 wrong use, 1 our own failure."""
@@ -77,7 +82,8 @@ def _either(names: Sequence[str]) -> str:
     "--output",
     type=click.Path(dir_okay=False, path_type=Path),
     help="File for the formats other than terminal (for terminal too, when it is the only one). "
-    "[default: standard output; report-RUN.html and the like for several formats]",
+    "csv and parquet are two files each: report.csv becomes report.pairs.csv and report.findings.csv. "
+    "[default: standard output; report-RUN.html and the like for several formats and for tables]",
 )
 @click.option(
     "--explain",
@@ -110,8 +116,14 @@ def report(
         if rule is not None:
             raise click.exceptions.Exit(_explain(found, rule, wanted[0], output))
         document = make_report(found.store, found.run, notes=found.notes, **found.asked())
+        for form in wanted:
+            if form in TABLES:
+                _tabulate(found, form, output or Path(f"report-{found.run.id}.{form}"))
     for form in wanted:
-        _emit(document, form, _target(document, form, wanted, output))
+        if form not in TABLES:
+            _emit(document, form, _target(document, form, wanted, output))
+    if os.environ.get("GITHUB_ACTIONS") == "true":
+        click.echo(render_github(document), err=True, nl=False)
     raise click.exceptions.Exit(_code(document, iso(found.now)))
 
 
@@ -128,6 +140,17 @@ def _explain(found: Recorded, rule: str, form: str, output: Path | None) -> int:
     else:
         _save(output, text)
     return EXIT_CODES[verdict]
+
+
+def _tabulate(found: Recorded, form: str, base: Path) -> None:
+    """Writes all pairs and all findings of a run, a file each."""
+    parts = in_parts(found.store, found.run, found.rules, found.embed, found.second)
+    try:
+        made = write(parts, base, form)
+    except OSError as error:
+        raise ConfigError(f"--output {base}: cannot be written: {error.strerror}") from None
+    for file in made:
+        click.echo(f"wrote {file}", err=True)
 
 
 def _code(document: Document, now: str) -> int:
@@ -151,6 +174,7 @@ def _formats(words: tuple[str, ...], output: Path | None) -> list[str]:
     for word in wanted:
         if word not in FORMATS:
             raise ConfigError(f"--format {word!r} is none of {', '.join(FORMATS)}")
+        ready(word)
     if not wanted:
         raise ConfigError(f"--format names no format; valid: {', '.join(FORMATS)}")
     if output is not None and not output.parent.is_dir():
@@ -164,7 +188,7 @@ def _target(document: Document, form: str, wanted: list[str], output: Path | Non
         return None
     if output is None:
         return Path(f"report-{document.run['id']}{_SUFFIXES[form]}") if len(wanted) > 1 else None
-    files = [word for word in wanted if word != "terminal"]
+    files = [word for word in wanted if word not in ("terminal", *TABLES)]
     return output if len(files) <= 1 else output.with_suffix(_SUFFIXES[form])
 
 
