@@ -83,6 +83,11 @@ DEFINITIONS = {
     "holds among all that were tested (e-BH), never part of the verdict",
     "servers": "what the servers' own metrics said, asked for every 15 s: requests running and waiting, share of the KV cache in "
     "use, prefix cache hits / queries in tokens, mean time in the queue, requests taken out of the batch for want of KV cache",
+    "evidence": "how strongly the pairs speak for one side of a rule's margin, as the logarithm of odds; drawn over time in "
+    "parts of what a verdict needs",
+    "over time": "all pairs by the time of their dispatch, in pieces of equal length; a piece of fewer than 5 answers has no p50 "
+    "and no disagreement, one of fewer than 20 no p95",
+    "longest wait": "the longest gap between two chunks of one answer that carry tokens",
     "interval": "each end holds at every look, however often the report is made",
     "margin": "how much worse is still acceptable, set before looking",
     "GO": "all required rules show harm below their margins, and all checks passed",

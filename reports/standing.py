@@ -66,6 +66,7 @@ def _standing(whole: Judgement, fresh: Judgement, code: str, reason: str, verdic
         reason=reason,
         rules=tuple(_rule(rule, said) for rule in whole.rules),
         checks=tuple(_check(check, fresh) for check in whole.checks),
+        growth=fresh.growth,
     )
 
 

@@ -17,6 +17,7 @@ from migrate.store import Store, Writer
 from replay.exchange import Exchange
 from reports.document import Document
 from reports.policy import Policy
+from reports.render.html import render_html
 from tests.migrate.test_report import record
 from tests.migrate.test_report_again import mixed
 from tests.reports.builders import exchange
@@ -71,6 +72,11 @@ def test_a_next_report_is_the_same_without_reading_an_answer(url: str) -> None:
     )
     assert told(url) == first
     assert told(url).worst == first.worst
+
+
+def test_the_file_is_the_same_byte_for_byte(url: str) -> None:
+    record(url, mixed())
+    assert render_html(told(url)) == render_html(told(url))
 
 
 def test_it_says_what_it_said_without_what_is_kept(url: str) -> None:

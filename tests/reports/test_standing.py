@@ -49,6 +49,7 @@ def test_pairs_from_before_make_no_rollback_and_keep_go_away() -> None:
     errors = next(rule for rule in found.rules if rule.rule == "errors")
     assert errors.verdict is Verdict.HOLD and "the pairs since then do not show it" in errors.reason
     assert errors.estimate == 0.05
+    assert {one.points[-1].pairs for one in found.growth if one.rule == "errors"} == {400}
     assert found.ledger == judged(pairs, None).ledger
 
 
