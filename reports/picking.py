@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ from reports.judgement import Severity
 from reports.policy import Policy
 from reports.shown import WORST
 from reports.stats import Flags, Floats
+from reports.whole import causes_of_run
 
 _CLOSE = 6
 """Close calls: the three that are shown, behind as many that are shown because they are slow."""
@@ -47,14 +49,17 @@ def worth_a_look(seen: Gathered, policy: Policy) -> list[str]:
 
 
 def sample(seen: Gathered, seed: int, count: int = SAMPLE) -> dict[str, str]:
-    """At most ``count`` ids in the order of their worth, each with why it was chosen: ``finding`` (some of every leading
-    finding), ``slow``, ``unlike``, ``slice`` (some of every kind of request) or ``clean``. The seed decides between equals."""
+    """At most ``count`` ids in the order of their worth, each with why it was chosen: ``finding`` (the example of every cause,
+    and some of every leading finding), ``slow``, ``unlike``, ``slice`` (some of every kind of request) or ``clean``. The seed
+    decides between equals."""
     chance = np.random.default_rng(seed).random(len(seen))
-    chosen: dict[int, str] = {}
-    for why, rows in _strata(seen, chance):
-        for row in rows.tolist():
-            chosen.setdefault(row, why)
-    return {seen.ids[row]: why for row, why in list(chosen.items())[:count]}
+    rows: dict[int, str] = {}
+    for why, some in _strata(seen, chance):
+        for row in some.tolist():
+            rows.setdefault(row, why)
+    examples = {cause.example: "finding" for cause in (*causes_of_run(seen), *seen.causes)}
+    chosen = examples | {seen.ids[row]: why for row, why in islice(rows.items(), count)}
+    return dict(islice(chosen.items(), count))
 
 
 def _strata(seen: Gathered, chance: Floats) -> Iterator[tuple[str, Rows]]:

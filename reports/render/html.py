@@ -65,7 +65,7 @@ def _leading(document: Document) -> Grouped | None:
     """What to look at first; ``None`` where no finding explains the verdict."""
     if document.verdict is Verdict.GO or document.code in LATENCY_RULES:
         return None
-    return next((cause for cause in document.causes if cause.severity == Severity.BLOCK), None)
+    return next((cause for cause in document.causes if cause.severity != Severity.NOTE), None)
 
 
 def _pairs(some: Iterable[Opened]) -> Iterator[Markup]:

@@ -34,6 +34,11 @@ def test_some_of_every_kind_are_in_it() -> None:
     assert found["r00700"] == "finding" and found["r00900"] == "slow"
 
 
+def test_the_example_of_every_cause_is_in_it() -> None:
+    one = mixed()
+    assert {cause.example for cause in one.causes} <= sample(one, 1).keys()
+
+
 def test_the_seed_decides_and_nothing_else() -> None:
     one = mixed()
     assert list(sample(one, 1).items()) == list(sample(mixed(), 1).items())
