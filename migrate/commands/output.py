@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
+import click
+
 from migrate.errors import ConfigError
 
 
@@ -21,7 +23,7 @@ def opened(output: Path | None) -> Iterator[IO[bytes]]:
             yield sys.stdout.buffer
             sys.stdout.buffer.flush()
         except BrokenPipeError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            _nobody_reads()
         return
     try:
         file = output.open("wb")
@@ -29,6 +31,20 @@ def opened(output: Path | None) -> Iterator[IO[bytes]]:
         raise ConfigError(f"--output {output}: cannot be written: {error.strerror}") from None
     with file:
         yield file
+
+
+def line(text: str) -> None:
+    """A line on standard output at once. Raises KeyboardInterrupt when nobody reads it any more."""
+    try:
+        click.echo(text)
+    except BrokenPipeError:
+        _nobody_reads()
+        raise KeyboardInterrupt from None
+
+
+def _nobody_reads() -> None:
+    """What is still written goes nowhere, also at the end of the process."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def printed(text: str, encoding: str = "utf-8") -> None:
@@ -41,3 +57,8 @@ def screen() -> tuple[int, bool]:
     """Columns for a text on standard output (60 to 120), and whether it takes colours."""
     width = max(60, min(120, shutil.get_terminal_size((100, 24)).columns))
     return width, sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+
+
+def height() -> int:
+    """Lines of the screen, without the one that a prompt takes."""
+    return max(10, shutil.get_terminal_size((100, 24)).lines - 1)

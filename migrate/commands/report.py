@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import difflib
 import os
-import shutil
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
 import click
 from click.shell_completion import CompletionItem
 
-from migrate.commands.output import printed, screen
+from migrate.commands.output import height, printed, screen
 from migrate.commands.recorded import Recorded, recorded
+from migrate.commands.watch import watch
 from migrate.errors import ConfigError
 from migrate.explaining import explained
 from migrate.gathering import in_parts
@@ -26,6 +27,7 @@ from reports.render import RENDERERS
 from reports.render import explained as render
 from reports.render.github import render_github
 from reports.render.json import indented
+from reports.render.screen import render_screen
 from reports.render.terminal import render_terminal
 from reports.render.words import moment
 
@@ -41,8 +43,10 @@ Examples:
   migrate report --format markdown >> "$GITHUB_STEP_SUMMARY"
   migrate report --format junit,csv --output report.xml
   migrate report --explain errors
+  migrate report --watch
 \b
-Exit codes: 0 GO, 3 ROLLBACK, 4 HOLD or a GO that has expired, 2 wrong use, 1 our own failure."""
+Exit codes: 0 GO, 3 ROLLBACK, 4 HOLD or a GO that has expired, 2 wrong use, 1 our own failure,
+130 when --watch is interrupted."""
 
 
 def _rule(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
@@ -94,6 +98,12 @@ def _either(names: Sequence[str]) -> str:
     help="Why this rule says what it says: its evidence over time, and the blocks, pairs and sessions that carry it. "
     "As terminal or json.",
 )
+@click.option(
+    "--watch",
+    "watching",
+    is_flag=True,
+    help="Judge again every few seconds until the run ends: one screen at a terminal, else a line each time.",
+)
 @click.option("--quiet", is_flag=True, help="No progress.")
 def report(
     path: Path | None,
@@ -102,14 +112,20 @@ def report(
     formats: tuple[str, ...],
     output: Path | None,
     rule: str | None,
+    watching: bool,
     quiet: bool,
 ) -> None:
     """Judge a run and say GO, ROLLBACK or HOLD. A run that still goes on is judged as it stands.
 
     A verdict is a pure function of what was recorded and of the policy: the policy of --config when one is given, else the
-    one the run was started under.
+    one the run was started under. At a terminal the report is as long as the screen; elsewhere it is whole.
     """
     wanted = _formats(formats, output)
+    if watching:
+        if rule is not None or output is not None or wanted != ["terminal"]:
+            raise ConfigError("--watch is for the terminal: leave out --format, --output and --explain")
+        document = watch(path, url, run_id, _encoding())
+        raise click.exceptions.Exit(_code(document, iso(time.time())))
     if rule is not None and wanted not in (["terminal"], ["json"]):
         raise ConfigError("--explain is shown as one format: --format terminal or --format json")
     with recorded(path, url, run_id, quiet=quiet) as found:
@@ -225,9 +241,10 @@ def _write(target: Path, text: str) -> None:
 
 
 def _terminal(document: Document) -> str:
-    """The screen for where it goes."""
-    colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
-    width = min(120, shutil.get_terminal_size((100, 24)).columns)
+    """One screen at a terminal, else all there is to say."""
+    width, colour = screen()
+    if sys.stdout.isatty():
+        return render_screen(document, width=width, height=height(), colour=colour)
     return render_terminal(document, width=width, colour=colour)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from replay.exchange import Arm
 from reports.document import Document, Latency
@@ -37,10 +37,17 @@ _TABLE = 77
 
 def render_terminal(document: Document, *, width: int = 80, colour: bool = False) -> str:
     """The screen for ``width`` columns (80 to 160); ``colour`` adds ANSI colours."""
-    pen = Pen(min(_WIDE, max(_NARROW, width)), colour)
-    parts = (_verdict, _rules, _beside, _latency, _ledger, _checks, _causes, _pairs)
-    blocks = [block for part in parts if (block := part(document, pen))]
-    return "\n\n".join("\n".join(block) for block in blocks) + "\n"
+    return joined(blocks(document, Pen.of(width, colour)).values())
+
+
+def blocks(document: Document, pen: Pen) -> dict[str, list[str]]:
+    """The parts of the screen in order, by name; one that has nothing to say is empty."""
+    return {name: part(document, pen) for name, part in _PARTS.items()}
+
+
+def joined(parts: Iterable[list[str]]) -> str:
+    """Blocks with a blank line between them."""
+    return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
 
 
 class Pen:
@@ -49,6 +56,11 @@ class Pen:
     def __init__(self, width: int, colour: bool) -> None:
         self.width = width
         self.colour = colour
+
+    @classmethod
+    def of(cls, width: int, colour: bool) -> Pen:
+        """For a terminal of that width, within 80 to 160 columns."""
+        return cls(min(_WIDE, max(_NARROW, width)), colour)
 
     def bold(self, text: str) -> str:
         return f"\x1b[1m{text}\x1b[0m" if self.colour else text
@@ -78,14 +90,15 @@ def _verdict(document: Document, pen: Pen) -> list[str]:
     return [
         *lines,
         "",
-        *pen.lines(_basis(document)),
+        *pen.lines(basis(document)),
         *pen.lines(f"baseline {run['baseline']}; candidate {run['candidate'] or 'none'}"),
         *(line for one in document.acknowledgements for line in pen.lines(acknowledged(one))),
         *(line for note in document.notes for line in pen.lines(f"Note: {note}")),
     ]
 
 
-def _basis(document: Document) -> str:
+def basis(document: Document) -> str:
+    """What the verdict rests on, in a sentence."""
     run, gateway = document.run, document.gateway
     rests = f"Rests on {count(document.ledger.get('scored', 0))} scored pairs over {span(document.span_s)}"
     mirrored = f"{count(gateway['mirrored'])} mirrored{share(document)}" if gateway else ""
@@ -104,16 +117,16 @@ def rule_lines(rules: Iterable[RuleResult], pen: Pen) -> list[str]:
     title = f"{'':11}" + _row(*cells)
     lines = [pen.title(f"{title}  REASON" if pen.width > _TABLE + 20 else title)]
     rules = tuple(rules)
-    shown, aside = [rule for rule in rules if not _aside(rule)], [rule for rule in rules if _aside(rule)]
-    lines += [line for rule in shown for line in _rule(rule, pen)]
-    optional = [f"{rule.rule} {rule.verdict}" for rule in aside if rule.applies]
-    elsewhere = [rule.rule for rule in aside if not rule.applies]
+    shown, others = [rule for rule in rules if not aside(rule)], [rule for rule in rules if aside(rule)]
+    lines += [line for rule in shown for line in rule_line(rule, pen)]
+    optional = [f"{rule.rule} {rule.verdict}" for rule in others if rule.applies]
+    elsewhere = [rule.rule for rule in others if not rule.applies]
     for words, names in (("not required", optional), ("do not apply", elsewhere)):
         lines += pen.lines(f"{words}: {', '.join(names)}", "  ", " " * 4) if names else []
     return lines
 
 
-def _aside(rule: RuleResult) -> bool:
+def aside(rule: RuleResult) -> bool:
     """Has nothing to say that anybody has to act on."""
     return not rule.applies or (not rule.required and rule.verdict is Verdict.GO)
 
@@ -122,7 +135,7 @@ def _row(name: str, estimate: str, ends: str, margin: str, noise: str, pairs: st
     return f"{name:<15}{estimate:>9} {ends:>18}{margin:>9}{noise:>9}{pairs:>7}"
 
 
-def _rule(rule: RuleResult, pen: Pen) -> list[str]:
+def rule_line(rule: RuleResult, pen: Pen) -> list[str]:
     """One line a rule; the reason behind it where it fits, else below. A kept promise needs none: its line says it."""
     word = f"{MARKS[rule.verdict]} {rule.verdict}"
     row = _row(
@@ -273,3 +286,15 @@ def _side(side: Side) -> str:
 
 def _shown(texts: Iterable[tuple[str, str]], pen: Pen) -> Sequence[str]:
     return [f"    {label:<11}{clip(text, pen.width - 15)}" for label, text in texts]
+
+
+_PARTS: dict[str, Callable[[Document, Pen], list[str]]] = {
+    "verdict": _verdict,
+    "rules": _rules,
+    "beside": _beside,
+    "latency": _latency,
+    "requests": _ledger,
+    "checks": _checks,
+    "causes": _causes,
+    "pairs": _pairs,
+}
