@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from pydantic import ValidationError
@@ -57,22 +57,29 @@ def report(
         found.policy,
         slow_first=found.judgement.code in LATENCY_RULES,
     )
-    known = {one.pair.id for one in worst}
-    more = {one: why for one, why in sample(found.seen, run.seed).items() if one not in known}
     changed = _changed(run, found.policy) if policy else ()
     opinions = second.notes if second else ()
     facts = _facts(run, found, (*notes, *changed, *opinions))
-    return build(
+    document = build(
         found.judgement,
         found.seen,
         facts,
         counters=found.counters,
         shown=in_full(store, run, worst),
-        sample=in_full(store, run, found.look(list(more)), more),
         readings=store.readings(run.id),
         told=store.told(run.id),
         cost=of_report(run, found.seen, found.counters, now=found.judged_at),
     )
+    return replace(document, sample=_sample(store, run, found, document))
+
+
+def _sample(store: Store, run: Run, found: JudgedRun, document: Document) -> tuple[Shown, ...]:
+    """Pairs of every kind in full, without those that are shown anyway; the examples of causes first."""
+    chosen = sample(found.seen, run.seed, examples=[cause.example for cause in document.causes])
+    for pair in document.worst:
+        chosen.pop(pair.id, None)
+    items = {item.pair.id: item for item in found.look(list(chosen))}
+    return tuple(in_full(store, run, [items[one] for one in chosen], chosen))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -236,7 +236,7 @@ class Document:
     cost: Outlook | None = None
     """What serving costs, as far as the run says; ``None`` without a price."""
     sample: tuple[Shown, ...] = ()
-    """Some pairs of every kind, beside the worst (see ``picking.sample``)."""
+    """Some pairs of every kind, beside the worst (see ``picking.sample``); ``build`` leaves them out."""
     targets: dict[str, Target] = field(default_factory=dict)
     """By arm: how it is asked."""
     histograms: tuple[Histogram, ...] = ()
@@ -257,13 +257,12 @@ def build(
     *,
     counters: Mapping[str, int],
     shown: Sequence[Shown] = (),
-    sample: Sequence[Shown] = (),
     readings: Mapping[Arm, Sequence[Reading]] = {},
     told: Mapping[Arm, Told] = {},
     cost: Outlook | None = None,
 ) -> Document:
-    """Puts a document together; ``shown`` are the pairs to print in full, in order, ``sample`` those to look through,
-    ``readings`` those of the servers, ``told`` what they said they are."""
+    """Puts a document together; ``shown`` are the pairs to print in full, in order, ``readings`` those of the servers, ``told``
+    what they said they are."""
     traffic = {
         name: count for name, count in sorted(counters.items()) if name.split(".")[0] not in _NOT_COUNTS
     }
@@ -306,7 +305,6 @@ def build(
         servers={arm.value: said for arm, read in readings.items() if (said := server(read)) is not None},
         traffic=traffic,
         cost=cost,
-        sample=tuple(sample),
         targets=run.targets,
         histograms=histograms(seen),
         timeline=timeline(seen.columns),

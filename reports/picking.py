@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 
 import numpy as np
@@ -17,7 +17,6 @@ from reports.judgement import Severity
 from reports.policy import Policy
 from reports.shown import WORST
 from reports.stats import Flags, Floats
-from reports.whole import causes_of_run
 
 _CLOSE = 6
 """Close calls: the three that are shown, behind as many that are shown because they are slow."""
@@ -48,17 +47,18 @@ def worth_a_look(seen: Gathered, policy: Policy) -> list[str]:
     return [seen.ids[row] for row in np.unique(np.concatenate(rows)).tolist()]
 
 
-def sample(seen: Gathered, seed: int, count: int = SAMPLE) -> dict[str, str]:
-    """At most ``count`` ids in the order of their worth, each with why it was chosen: ``finding`` (the example of every cause,
-    and some of every leading finding), ``slow``, ``unlike``, ``slice`` (some of every kind of request) or ``clean``. The seed
+def sample(seen: Gathered, seed: int, *, examples: Iterable[str] = (), count: int = SAMPLE) -> dict[str, str]:
+    """At most ``count`` ids in the order of their worth, each with why it was chosen: ``finding`` (``examples`` of causes, and
+    some of every leading finding), ``slow``, ``unlike``, ``slice`` (some of every kind of request) or ``clean``. The seed
     decides between equals."""
     chance = np.random.default_rng(seed).random(len(seen))
     rows: dict[int, str] = {}
     for why, some in _strata(seen, chance):
         for row in some.tolist():
             rows.setdefault(row, why)
-    examples = {cause.example: "finding" for cause in (*causes_of_run(seen), *seen.causes)}
-    chosen = examples | {seen.ids[row]: why for row, why in islice(rows.items(), count)}
+    chosen = dict.fromkeys(examples, "finding") | {
+        seen.ids[row]: why for row, why in islice(rows.items(), count)
+    }
     return dict(islice(chosen.items(), count))
 
 

@@ -156,13 +156,14 @@ def document(
         show(one, known[one.pair.id], iso(one.pair.at))
         for one in worst_first(items, policy, slow_first=slow_first)
     ]
-    chosen = sample(of_items(items), 7)
+    made = from_items(items, policy, counters=counters, shown=shown, **more)
+    chosen = sample(of_items(items), 7, examples=[cause.example for cause in made.causes])
     others = [
         show(one, known[one.pair.id], iso(one.pair.at), chosen[one.pair.id])
         for one in items
         if one.pair.id in chosen and one.pair.id not in {pair.id for pair in shown}
     ]
-    return from_items(items, policy, counters=counters, shown=shown, sample=others, **more)
+    return replace(made, sample=tuple(others))
 
 
 def from_items(
@@ -171,7 +172,6 @@ def from_items(
     *,
     counters: dict[str, int] | None = None,
     shown: Sequence[Any] = (),
-    sample: Sequence[Any] = (),
     readings: Mapping[Arm, Sequence[Reading]] = {},
     **more: Any,
 ) -> Document:
@@ -184,7 +184,6 @@ def from_items(
         run,
         counters=counters or {},
         shown=shown,
-        sample=sample,
         readings=readings,
     )
 
