@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 SOURCES := migrate replay reports tests benchmarks
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check format calibrate bench bench-compare bench-decoding bench-embedding bench-import bench-recording bench-workload bench-peers bench-replay bench-report test-vllm test-servers test-gpu test-sdks lock dist-check clean
+.PHONY: help install demo test check format calibrate bench bench-compare bench-decoding bench-embedding bench-import bench-recording bench-workload bench-peers bench-replay bench-report test-vllm test-servers test-gpu test-sdks docs lock dist-check clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -42,6 +42,10 @@ check: .venv/.dev ## format, lint, types, import contracts, the built wheel
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 	@$(MAKE) --no-print-directory dist-check
+
+docs: .venv/.dev ## the pages of docs/ as a site, in site/; what is made from the code is made anew
+	@$(BIN)/python scripts/reference
+	@$(BIN)/zensical build --strict
 
 format: .venv/.dev ## rewrite the sources in the one format
 	@$(BIN)/ruff format $(SOURCES)

@@ -92,18 +92,24 @@ class Timeouts(Section):
     """Limits on one call of a backend."""
 
     connect: Duration = 5.0
+    """Until there is a connection."""
     first_byte: Duration = 60.0
+    """Until the answer begins, and between two of its pieces."""
     total: Duration = 600.0
+    """Of the whole call."""
 
 
 class Limits(Section):
     """How much validation may ask of a backend; ``None`` is no limit."""
 
     in_flight: int = Field(default=64, ge=1)
+    """Copies that wait for an answer at once; more are not sent, and counted."""
     requests_per_minute: int | None = Field(default=None, ge=1)
+    """Also of answers that failed."""
     tokens_per_minute: Count | None = None
     """Prompt and answer; only a replay is held to it, by waiting."""
     tokens_per_day: Count | None = None
+    """Prompt and answer, by UTC days."""
     usd_per_day: float | None = Field(default=None, gt=0)
     """Needs ``price``."""
 
@@ -117,15 +123,19 @@ class Price(Section):
     listed: str | None = Field(default=None, exclude=True)
     """An entry of ``configs/prices.yaml``, whose fields stand for those that are not given. A run keeps the fields."""
     input: Usd | None = None
+    """USD for a million tokens of prompts."""
     cached_input: Usd | None = None
     """Of a prompt's tokens that came from the server's cache; ``None``: as ``input``."""
     output: Usd | None = None
+    """USD for a million tokens of answers."""
     gpu_per_hour: Usd | None = None
+    """USD for one GPU."""
     gpus: int | None = Field(default=None, ge=1, le=100_000)
     """Of one replica of the server."""
     throughput: float | None = Field(default=None, gt=0, le=1_000_000)
     """Requests a second within the limits of goodput that one replica serves, as measured (``migrate bench --goodput``)."""
     source: str | None = None
+    """Where it was read."""
     date: dt.date | None = None
     """When the price was read."""
 
@@ -177,17 +187,25 @@ class Backend(Section):
     """One server: what it is, where it is, how its models are called there and which key it takes."""
 
     kind: Kind
+    """``vllm``, ``tensorrt-llm``, or ``relay``: any OpenAI-compatible address."""
     preset: str | None = None
     """A relay that ``configs/backends.yaml`` knows, which gives ``kind`` and ``url``; ``None``: any backend."""
     url: HttpUrl
+    """Of the server, with or without ``/v1``."""
     model: str | None = None
+    """What clients ask for; ``None``: the first that the server lists, in checks only."""
     models: dict[str, str] = Field(default_factory=dict)
+    """What clients ask for, by what it is called here: ``{harbor-7b: harbor-7b-fp8}``."""
     api_key_env: Variable | None = None
+    """The environment variable with the key that goes there as a bearer token."""
     third_party: bool | None = None
     """Outside of our trust: copies that redaction would change are not sent. Default: true for a relay."""
     timeouts: Timeouts = Timeouts()
+    """Of a copy or a replayed request; a client of the gateway waits as long as it likes."""
     limits: Limits = Limits()
+    """Of what validation sends."""
     price: Price | None = None
+    """What it takes, for costs and for ``limits.usd_per_day``."""
     drain_metrics: bool = False
     """TensorRT-LLM gives the statistics at its JSON ``/metrics`` once: a run may read them, and nobody else does."""
     launch: Launch | None = None
@@ -247,31 +265,43 @@ class GatewaySection(Section):
     """The two listeners and what they allow."""
 
     listen: Listen = "127.0.0.1:8080"
+    """Where clients come in."""
     admin: Listen = "127.0.0.1:8081"
+    """Health, status and the kill switch."""
     grace: Duration = 30.0
+    """What streams get to finish when the gateway stops."""
     max_body: Size = 64 * 2**20
+    """Of a request; a larger one passes in pieces and is not mirrored."""
 
 
 class Retry(Section):
     """Retries of a copy, off the client's path, only before its first byte."""
 
     attempts: int = Field(default=2, ge=1, le=10)
+    """In all."""
     longest_wait: Duration = 30.0
+    """A ``Retry-After`` beyond it is not waited for."""
 
 
 class Shadow(Section):
     """What is mirrored."""
 
     percent: Percent = 0.10
+    """Of the conversations that pass; 10 means 10 %."""
     sample_by: str = Field(
         default="conversation", pattern=r"^(conversation|user|request|header:[A-Za-z0-9-]+)$"
     )
+    """What stays together: ``conversation``, ``user``, ``request`` or ``header:NAME``."""
     repeat_baseline: Share = 0.10
+    """Of the mirrored requests, sent to the baseline once more: the noise floor."""
     paths: tuple[str, ...] = Field(("/v1/chat/completions", "/v1/completions"), min_length=1)
+    """Which are mirrored; everything passes."""
     queue: Size = 16 * 2**20
     """Bytes that may wait for the mirror; what does not fit is dropped and counted."""
     max_request: Size = 4 * 2**20
+    """A larger one passes and is not mirrored."""
     max_answer: Size = 16 * 2**20
+    """A longer one passes and is not compared."""
     send_redacted: bool = False
     """Send a redacted copy to a third party; its answers are then not comparable."""
     retry: Retry = Retry()
@@ -281,11 +311,17 @@ class Redact(Section):
     """What is replaced by placeholders before anything is stored."""
 
     keys: bool = True
+    """Keys and tokens of any known shape."""
     emails: bool = True
+    """Addresses."""
     cards: bool = True
+    """Numbers of payment cards."""
     phones: bool = True
+    """Telephone numbers."""
     patterns: tuple[str, ...] = ()
+    """Regular expressions of RE2 of your own."""
     fields: tuple[str, ...] = ()
+    """Fields of the body, dotted: ``metadata.customer``."""
 
 
 class Embeddings(Section):
@@ -301,7 +337,9 @@ class JudgeSection(Section):
     url: HttpUrl
     """Of any OpenAI-compatible server."""
     model: str = Field(min_length=1)
+    """What it is called there."""
     api_key_env: Variable | None = None
+    """The environment variable with its key."""
     third_party: bool = False
     """The texts of prompts and answers, redacted, may leave our machines for ``url``."""
     between: tuple[float, float] = (0.6, 0.95)
@@ -343,7 +381,9 @@ class StoreSection(Section):
     """Where observations are kept."""
 
     url: str = "sqlite:///migrate.db"
+    """``sqlite:///FILE``, or a PostgreSQL URL."""
     keep_bodies: Duration = 30 * 86_400.0
+    """Texts of prompts and answers; figures stay. Looked at when a run begins."""
 
 
 class Config(Section):

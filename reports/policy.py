@@ -34,13 +34,16 @@ class ShareRule(Section):
     """A share of requests may be worse by at most ``margin`` (percentage points)."""
 
     margin: Share = Field(lt=1)
+    """In percentage points."""
     required: bool = True
+    """GO and ROLLBACK rest on it; else it is only shown. So in every rule."""
 
 
 class LimitRule(Section):
     """A share of candidate requests may be at most ``limit``, which is above the 1 % of a baseline against its own p99."""
 
     limit: Share = Field(gt=SLOW_BY_DEFINITION, lt=1)
+    """Of the candidate."""
     required: bool = True
 
 
@@ -48,7 +51,9 @@ class LatencyRule(Section):
     """Latency may be worse by at most ``margin`` seconds, or by ``or`` of the baseline's, whichever is larger."""
 
     margin: Duration
+    """By how much it may be slower."""
     relative: Share | None = Field(default=None, alias="or")
+    """Of the baseline's, where that is more."""
     required: bool = True
 
 
@@ -56,6 +61,7 @@ class CostRule(Section):
     """What a request costs may grow by at most ``margin`` of what it costs at the baseline."""
 
     margin: Share
+    """Of the baseline's cost."""
     required: bool = False
 
 
@@ -63,7 +69,9 @@ class DisagreementRule(Section):
     """Answers may differ by at most ``margin`` above the noise floor; ``similarity`` is the cosine floor of a text pair."""
 
     margin: Share = Field(default=0.03, lt=1)
+    """Above the noise floor, in percentage points."""
     similarity: float = Field(default=0.75, ge=-1, le=1)
+    """Cosine from which on two texts may count as reworded."""
     required: bool = True
 
 
@@ -114,6 +122,7 @@ class Extractor(Section):
     model: str | None = Field(default=None, min_length=1)
     """The model that the request names, likewise."""
     take: Literal["last_number", "choice", "label", "code_fence"] | None = None
+    """What is known how to find."""
     regex: Annotated[str, AfterValidator(_one_group)] | None = None
     """What its one group matches first."""
     path: Annotated[str, AfterValidator(_path)] | None = Field(default=None, alias="json")
@@ -145,7 +154,9 @@ class BreakerPolicy(Section):
     """After ``failures`` in a row copies stop; after ``recovery`` one may try again."""
 
     failures: int = Field(default=5, ge=1)
+    """In a row."""
     recovery: Duration = 60.0
+    """Until one copy may try again."""
 
 
 def _with_margin(field: FieldInfo | None, given: Any) -> Any:
@@ -163,39 +174,61 @@ class Policy(Section):
     """
 
     minimum_span: Duration = 86_400.0
+    """From the first to the last pair, for GO: a daily cycle."""
     minimum_pairs: int = Field(default=1_000, ge=1)
+    """That both answered, for GO."""
     warmup: Duration = 900.0
+    """Of the candidate's start, not counted."""
     valid_for: Duration = Field(default=604_800.0, gt=0, le=315_360_000.0)
     """From the time of judging (the end of the run, when it has ended) until the verdict expires."""
     analysis: Literal["anytime", "fixed"] = "anytime"
     """``anytime``: evidence that holds at every look. ``fixed``: one exact analysis at the end of a run whose size was known
     before, such as a replay; until then no rule says anything."""
     alpha: float = Field(default=0.05, gt=0, lt=0.5)
+    """Chance of a wrong ROLLBACK over the whole run, and of a wrong GO at each margin."""
     minimum_coverage: Share = 0.98
+    """Of its pairs that a rule has to read."""
     trim_blocks: int = Field(default=0, ge=0, le=288)
     """ROLLBACK has to hold without the candidate's worst blocks, this many (of 5 minutes, or a 288th of a shorter
     ``minimum_span``), a day's at most: an incident is not a trend. A rehearsal trims none."""
     errors: ShareRule = ShareRule(margin=0.01)
+    """Requests that failed."""
     timeouts: ShareRule = ShareRule(margin=0.05)
+    """Requests that did not end in time."""
     slow_share: LimitRule = LimitRule(limit=0.05)
+    """Requests slower than the baseline's p99."""
     latency_median: LatencyRule = LatencyRule(margin=0.05)
+    """End to end."""
     latency_p95: LatencyRule = LatencyRule(margin=0.05, relative=0.10)
+    """Its tail."""
     ttft_median: LatencyRule = LatencyRule(margin=0.05)
+    """To the first token, of streams."""
     ttft_p95: LatencyRule = LatencyRule(margin=0.05, relative=0.10)
+    """Its tail."""
     itl_median: LatencyRule = LatencyRule(margin=0.01, relative=0.10, required=False)
-    """Of the p95 of each answer's gaps; so is ``itl_p95``."""
+    """Of the p95 of each answer's gaps."""
     itl_p95: LatencyRule = LatencyRule(margin=0.01, relative=0.10, required=False)
+    """Its tail."""
     tpot_median: LatencyRule = LatencyRule(margin=0.005, relative=0.10)
+    """For each token after the first."""
     tpot_p95: LatencyRule = LatencyRule(margin=0.005, relative=0.10, required=False)
+    """Its tail."""
     disagreement: DisagreementRule = DisagreementRule()
+    """Answers that would serve a user differently."""
     format_breaks: ShareRule = ShareRule(margin=0.01)
+    """Answers that are not the JSON that was asked for."""
     refusals: ShareRule = ShareRule(margin=0.01)
+    """Answers that decline."""
     truncations: ShareRule = ShareRule(margin=0.01)
+    """Answers cut off at their limit."""
     tool_calls: ShareRule = ShareRule(margin=0.01)
+    """Tool calls no longer made."""
     cost: CostRule = CostRule(margin=0.10)
+    """Of a request."""
     compare: tuple[Extractor, ...] = ()
     """What decides by task; the first entry that matches a request is used, and without one the whole answer counts."""
     circuit_breaker: BreakerPolicy = BreakerPolicy()
+    """When copies to a failing candidate stop."""
     rehearsal: bool = False
     """A shortened policy for demonstrations; every report says so."""
 

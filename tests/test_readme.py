@@ -2,31 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
-import socket
-import stat
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from migrate.cli import COMMANDS
+from tests.shell import free_port, run
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-
-CURL = """#!{python}
-import sys, urllib.request
-words = sys.argv[1:]
-body = words[words.index("-d") + 1].encode() if "-d" in words else None
-url = next(word for word in words if word.startswith("http"))
-headers = {{"content-type": "application/json"}} if body else {{}}
-print(urllib.request.urlopen(urllib.request.Request(url, body, headers), timeout=10).read().decode())
-"""
-"""Stands in where the machine has no curl: the suite needs nothing but Python and make."""
 
 
 def blocks() -> list[str]:
@@ -85,29 +71,3 @@ def test_the_python_example_records_its_call(tmp_path: Path) -> None:
     done = run(script, tmp_path)
     assert done.returncode == 0 and done.stderr == "", done.stderr
     assert re.search(r"capture +ended", done.stdout), done.stdout
-
-
-def run(script: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    tools = folder / "bin"
-    tools.mkdir()
-    if shutil.which("curl") is None:
-        shim = tools / "curl"
-        shim.write_text(CURL.format(python=sys.executable), encoding="utf-8")
-        shim.chmod(shim.stat().st_mode | stat.S_IXUSR)
-    environment = {"PATH": f"{tools}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT), "HOME": str(folder)}
-    # Background processes get their own group, which ends with the script, whatever became of it.
-    wrapped = f"set -m\ntrap 'kill $(jobs -p) 2>/dev/null' EXIT\n{script}"
-    return subprocess.run(
-        ["bash", "-c", wrapped],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=80,
-        check=False,
-    )
-
-
-def free_port() -> str:
-    with socket.create_server(("127.0.0.1", 0)) as sock:
-        return str(sock.getsockname()[1])

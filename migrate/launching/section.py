@@ -45,11 +45,13 @@ class Launch(Section):
     unchecked: tuple[str, ...] = ()
     """Words that go to the server as they are, for a version that knows more than ours does."""
     env: dict[Variable, str] = Field(default_factory=dict)
+    """Set for the server."""
     secrets: tuple[Variable, ...] = ()
     """Environment variables with secrets, such as HF_TOKEN: by name, so that no command or manifest holds one."""
     gpus: int | None = Field(default=None, ge=0, le=1024)
     """For a container; ``None``: as many as the parallel sizes say."""
     ready_within: Duration = 1800.0
+    """Until it answers; then it is stopped."""
 
     @field_validator("args", mode="before")
     @classmethod
