@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from reports.document import Document
@@ -26,15 +26,28 @@ BARS = 1_000.0
 """The width of the slower side's times."""
 
 
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What some pairs have in common, to filter by."""
+
+    group: str
+    """A dimension of requests, ``_CHOSEN`` or ``_FINDING``."""
+    text: str
+
+
+_CHOSEN, _FINDING = "chosen ", "finding "
+"""No dimension has a name that ends in a space."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """Something to filter by."""
+    """A kind that is offered."""
 
     key: str
     """Short, and one word."""
     text: str
     pairs: int
-    """Of the file."""
+    """How many there are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,8 +76,8 @@ class Opened:
     """One pair, ready to be written."""
 
     pair: Shown
-    keys: str
-    """Of the choices that it belongs to."""
+    kinds: dict[Kind, str]
+    """Its own, with their keys."""
     texts: dict[str, tuple[Part, ...]]
     """By arm."""
     spans: dict[str, tuple[Span, ...]]
@@ -73,19 +86,50 @@ class Opened:
     curls: dict[str, str]
 
 
-def opened(document: Document) -> tuple[list[Opened], Choices]:
+def opened(document: Document) -> list[Opened]:
     """The pairs of the document, the worst first."""
     pairs = (*document.worst, *document.sample)
-    keys, choices = _choices(pairs)
-    return [_opened(document, pair, keys) for pair in pairs], choices
+    known = dict.fromkeys(kind for pair in pairs for kind in _kinds(pair))
+    keys = {kind: f"k{number}" for number, kind in enumerate(known)}
+    return [_opened(document, pair, {kind: keys[kind] for kind in _kinds(pair)}) for pair in pairs]
 
 
-def _opened(document: Document, pair: Shown, keys: dict[tuple[str, str], str]) -> Opened:
+def choices(some: Iterable[Opened]) -> Choices:
+    """What these pairs can be filtered by."""
+    counts = Counter(kind for one in some for kind in one.kinds.items())
+    order = sorted(counts, key=lambda found: (-counts[found], found[0].text))
+
+    def of(group: str) -> tuple[Choice, ...]:
+        return tuple(
+            Choice(key=key, text=kind.text, pairs=counts[kind, key])
+            for kind, key in order
+            if kind.group == group
+        )
+
+    groups = dict.fromkeys(kind.group for kind, _ in counts)
+    return Choices(
+        chosen=of(_CHOSEN),
+        findings=of(_FINDING),
+        slices=tuple((name, of(name)) for name in groups if name not in (_CHOSEN, _FINDING)),
+    )
+
+
+def _kinds(pair: Shown) -> dict[Kind, None]:
+    return dict.fromkeys(
+        [
+            Kind(_CHOSEN, pair.chosen),
+            *(Kind(_FINDING, finding.category) for finding in pair.findings),
+            *(Kind(*label) for label in pair.labels.items()),
+        ]
+    )
+
+
+def _opened(document: Document, pair: Shown, kinds: dict[Kind, str]) -> Opened:
     sides = {"baseline": pair.baseline, "candidate": pair.candidate}
     longest = max((side.e2e_s or 0.0 for side in sides.values()), default=0.0)
     return Opened(
         pair=pair,
-        keys=" ".join(keys[one] for one in _kinds(pair)),
+        kinds=kinds,
         texts=_texts(pair),
         spans={name: tuple(_spans(side, longest)) for name, side in sides.items()},
         words={name: ", ".join(_told(side)) for name, side in sides.items()},
@@ -127,31 +171,3 @@ def _told(side: Side) -> Iterable[str]:
     yield from (f"{name} {quantity(at, 's')}" for name, at in times if at is not None)
     if side.wait_s is not None:
         yield f"longest wait {quantity(side.wait_s[1] - side.wait_s[0], 's')}"
-
-
-def _choices(pairs: Sequence[Shown]) -> tuple[dict[tuple[str, str], str], Choices]:
-    counts = Counter(kind for pair in pairs for kind in _kinds(pair))
-    order = sorted(counts, key=lambda kind: (-counts[kind], kind))
-    keys = {kind: f"k{number}" for number, kind in enumerate(order)}
-
-    def of(group: str) -> tuple[Choice, ...]:
-        return tuple(
-            Choice(key=keys[kind], text=kind[1], pairs=counts[kind]) for kind in order if kind[0] == group
-        )
-
-    dimensions = dict.fromkeys(name for pair in pairs for name in pair.labels)
-    return keys, Choices(
-        chosen=of("chosen "),
-        findings=of("finding "),
-        slices=tuple((name, of(name)) for name in dimensions),
-    )
-
-
-def _kinds(pair: Shown) -> list[tuple[str, str]]:
-    """(group, value); no dimension has a name that ends in a space."""
-    findings = dict.fromkeys(finding.category for finding in pair.findings)
-    return [
-        ("chosen ", pair.chosen),
-        *(("finding ", category) for category in findings),
-        *pair.labels.items(),
-    ]

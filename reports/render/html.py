@@ -24,7 +24,7 @@ from reports.render import drawing, over_time, words
 from reports.render.beside import beside
 from reports.render.cost_drawing import LEFT, cost_chart
 from reports.render.costs import crossing, money, priced, traffic
-from reports.render.explorer import BARS, CHOSEN, Opened, opened
+from reports.render.explorer import BARS, CHOSEN, Opened, choices, opened
 from reports.render.text import plain
 
 _TEMPLATES = files("reports") / "templates"
@@ -37,8 +37,9 @@ _MEASURE = re.compile(r"(?<=\d) (?=(?:%|ms|s|min|h|days)\b|%)")
 def render_html(document: Document) -> str:
     """The whole report as one file."""
     charts = (drawing.chart(document, metric) for metric in words.METRICS)
-    some, choices = opened(document)
+    some = opened(document)
     pairs = list(_within(_MOST_OF_PAIRS, _pairs(some)))
+    some = some[: len(pairs)]
     return _template("report.html").render(
         d=document,
         bars={rule.rule: drawing.bar(rule) for rule in document.rules},
@@ -54,8 +55,8 @@ def render_html(document: Document) -> str:
         failed=[check for check in document.checks if not check.passed],
         policy=list(_flat(document.policy)),
         pairs=pairs,
-        choices=choices,
-        places={one.pair.id: number for number, one in enumerate(some[: len(pairs)], 1)},
+        choices=choices(some),
+        places={one.pair.id: number for number, one in enumerate(some, 1)},
         leading=_leading(document),
         slowest=document.worst[0] if document.code in LATENCY_RULES and document.worst else None,
     )

@@ -17,6 +17,7 @@ import pytest
 from reports.document import Document, Target
 from reports.render.curl import curl
 from reports.render.drawing import BAR_WIDTH, MARGIN, ZERO, bar
+from reports.render.explorer import choices, opened
 from reports.render.html import render_html
 from reports.render.words import MARKS
 from reports.shown import show
@@ -262,3 +263,12 @@ def test_text_has_contrast_of_level_aa(theme: dict[str, str]) -> None:
             assert _contrast(theme[ground], theme[ink]) >= 4.5, (ground, ink)
     for line in ("base", "cand", "back"):
         assert _contrast(theme["page"], theme[line]) >= 3, line
+
+
+def test_what_is_left_out_is_not_offered() -> None:
+    made = document(wrong())
+    some = opened(made)
+    few = choices(some[:3])
+    assert sum(one.pairs for one in few.chosen) == 3
+    assert {one.key for one in few.findings} <= {one.key for one in choices(some).findings}
+    assert few.slices[0][0] == "route"
