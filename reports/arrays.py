@@ -37,7 +37,7 @@ def of_arrays(
     again = _arm(repeat or {}, "baseline repeat", order)
     found = [(name, *coded(list(values))) for name, values in sorted((labels or {}).items())]
     return Columns(
-        position=np.arange(size),
+        position=np.arange(size, dtype=np.int32),
         at=_checked(np.asarray(at, dtype=np.float64), "at", unknown=False)[order],
         baseline=old,
         candidate=new,

@@ -138,7 +138,7 @@ class Answers(Table):
 class Columns(Table):
     """All pairs, ordered by time of dispatch, then id."""
 
-    position: NDArray[np.int64]
+    position: NDArray[np.int32]
     at: Floats
     baseline: Answers
     candidate: Answers
@@ -182,7 +182,7 @@ def columns(pairs: Sequence[Pair], *, most: int | None = MOST_VALUES) -> Columns
     versions = _versions(baselines, candidates, repeats)
     dimensions, slices = _slices(pairs, most)
     return Columns(
-        position=np.arange(len(pairs)),
+        position=np.arange(len(pairs), dtype=np.int32),
         at=_numbers([pair.at for pair in pairs], "at", pairs),
         baseline=_answers(baselines, languages, versions, "baseline", pairs),
         candidate=_answers(candidates, languages, versions, "candidate", pairs),

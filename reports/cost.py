@@ -27,7 +27,7 @@ def cost(columns: Columns, frame: Frame) -> Reading | Unread:
     signs = np.sign(growth - margin).astype(np.int8)
     counts = count_signs(signs, weight)
     return Reading(
-        at=pairs.at,
+        run_at=frame.at,
         position=pairs.position,
         signs=signs,
         weight=weight,

@@ -14,7 +14,7 @@ from reports.judgement import Judgement, Pair, RuleResult
 from reports.policy import Policy
 from reports.reading import Frame, Reading, e2e, itl, tpot, ttft
 from reports.rules import RULES, Rule
-from reports.stats import Floats, Grid, finite, grid_of, log_gains
+from reports.stats import Floats, Grid, finite, log_gains
 from reports.weighing import Scale, evidence_above, weigh
 
 NAMES = tuple(rule.name for rule in RULES)
@@ -181,7 +181,7 @@ def _growth(rule: Rule, evidence: Columns, frame: Frame, measure: Scale, looks: 
 
 def _shortened(read: Reading, measure: Scale) -> list[Block]:
     """The blocks that are left out or cut, by the bet that would have most evidence with all in full; the one with most first."""
-    grid = grid_of(read.at, block_s=measure.block_s, period_s=measure.period_s)
+    grid, at = read.grid(block_s=measure.block_s, period_s=measure.period_s), read.at
     weighed = grid.counts(read.signs, read.weight)
     gains = log_gains(weighed, read.bar)
     best = gains[:, gains.sum(axis=0).argmax()]
@@ -191,8 +191,7 @@ def _shortened(read: Reading, measure: Scale) -> list[Block]:
     counted = grid.counts(read.signs)
     places = [place for place in order.tolist() if kept[place] < best[place]]
     return [
-        _block(read.at, grid, place, counted[place], float(best[place]), float(kept[place]))
-        for place in places
+        _block(at, grid, place, counted[place], float(best[place]), float(kept[place])) for place in places
     ]
 
 

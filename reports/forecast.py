@@ -17,8 +17,8 @@ _MOST_BLOCKS = 2048
 
 def hours_for(read: Reading, pairs: int | None) -> float | None:
     """How long ``pairs`` of a rule take, as they came so far; ``None`` when that is not known."""
-    span = float(read.at[-1] - read.at[0]) if read.at.size else 0.0
-    return pairs * span / (read.at.size - 1) / 3600 if pairs is not None and span > 0 else None
+    span = read.span_s
+    return pairs * span / (read.signs.size - 1) / 3600 if pairs is not None and span > 0 else None
 
 
 def pairs_until_above(read: Reading, above: float, needed: float, test: Test) -> int | None:
@@ -43,12 +43,12 @@ def pairs_of_blocks_until(
     ``evidence`` of blocks, their counts in order, of which ``needed`` suffices. What a block may add is limited, so it
     matters how harm is spread over them: the whole ones so far are taken to come again and again.
     """
-    span = float(read.at[-1] - read.at[0]) if read.at.size else 0.0
+    span, at = read.span_s, read.at
     if span <= 0:
         return None
     seen = max(1.0, span / block_s)
     whole = int(span / block_s)
-    block = np.floor((read.at - read.at[0]) / block_s).astype(np.int64)
+    block = np.floor((at - at[0]) / block_s).astype(np.int64)
     counts = counts_by_block(read.signs, block, whole + 1, read.weight)
     pattern = counts[:whole] if whole else counts * block_s / span
 

@@ -207,7 +207,7 @@ def _columns(whole: _Growing) -> Columns:
     dimensions, slices = _slices(whole)
     of_a_pair: dict[str, Any] = {name: whole.take(name) for name in OF_A_PAIR}
     return Columns(
-        position=np.arange(whole.size),
+        position=np.arange(whole.size, dtype=np.int32),
         baseline=baseline,
         candidate=candidate,
         repeat=repeat,

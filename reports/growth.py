@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from reports.advisory import Grown, Growth
 from reports.reading import Reading
-from reports.stats import Floats, finite, grid_of
+from reports.stats import Floats, finite
 from reports.times import iso
 from reports.weighing import Scale, evidences_above
 
@@ -31,7 +31,7 @@ def growth(rule: str, read: Reading, measure: Scale, *, looks: int = _LOOKS) -> 
 
 def _points(read: Reading, measure: Scale, looks: int) -> tuple[Grown, ...]:
     """The last of each second."""
-    grid = grid_of(read.at, block_s=_block_s(read, measure, looks), period_s=measure.period_s)
+    grid = read.grid(block_s=_block_s(read, measure, looks), period_s=measure.period_s)
     counts = grid.counts(read.signs, read.weight)
     upto = np.append(grid.first[1:], grid.signs)
     blocks = np.unique(np.linspace(0, len(upto) - 1, looks).round().astype(np.int64)[-looks:])
@@ -42,7 +42,7 @@ def _points(read: Reading, measure: Scale, looks: int) -> tuple[Grown, ...]:
     found = {}
     for block, rollback in zip(blocks.tolist(), above.tolist(), strict=True):
         pairs, go = int(upto[block]), finite(float(below[block]))
-        at = iso(float(read.at[pairs - 1]))
+        at = iso(float(read.run_at[read.position[pairs - 1]]))
         found[at] = Grown(at=at, pairs=pairs, go=go, rollback=finite(rollback))
     return tuple(found.values())
 
@@ -51,7 +51,7 @@ def _block_s(read: Reading, measure: Scale, looks: int) -> float:
     """Where no block counts for less than others, they may be as short as a drawing wants them."""
     if measure.trim or math.isfinite(measure.most):
         return measure.block_s
-    return max(1e-3, min(measure.block_s, float(read.at[-1] - read.at[0]) / looks))
+    return max(1e-3, min(measure.block_s, read.span_s / looks))
 
 
 def _some(blocks: NDArray[np.int64]) -> list[NDArray[np.int64]]:

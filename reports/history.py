@@ -13,7 +13,7 @@ from reports.judgement import Verdict
 from reports.policy import Policy
 from reports.reading import Reading, Unread
 from reports.rules import RULES
-from reports.stats import Floats, grid_of
+from reports.stats import Floats
 from reports.weighing import Scale, evidences_above
 
 
@@ -87,7 +87,7 @@ def _crossed(read: Reading | Unread, measure: Scale) -> Iterator[float]:
     """The end of the first period by which the evidence sufficed, or nothing."""
     if not isinstance(read, Reading) or read.missing > read.signs.size or not read.signs.size:
         return
-    grid = grid_of(read.at, block_s=measure.block_s, period_s=measure.period_s)
+    grid = read.grid(block_s=measure.block_s, period_s=measure.period_s)
     counts = grid.counts(read.signs, read.weight)
     periods = np.unique(grid.period)
     periods = periods[:: -(-periods.size // _MOST_LOOKS)]
@@ -95,7 +95,7 @@ def _crossed(read: Reading | Unread, measure: Scale) -> Iterator[float]:
         upto = np.where((grid.period <= some[:, None])[..., None], counts, 0.0)
         enough = evidences_above(upto, grid.period, read.bar, measure) >= measure.needed_rollback
         if enough.any():
-            yield float(read.at[0] + (some[int(np.argmax(enough))] + 1) * measure.period_s)
+            yield float(read.run_at[read.position[0]] + (some[int(np.argmax(enough))] + 1) * measure.period_s)
             return
 
 

@@ -144,7 +144,7 @@ def take_in(
     timeout_s: float = 600.0,
 ) -> Taken:
     """Every rule's reading of the pairs that count; arguments as of ``judge``."""
-    table, counters = replace(table, position=np.arange(len(table))), counters or {}
+    table, counters = replace(table, position=np.arange(len(table), dtype=np.int32)), counters or {}
     ledger = sort_out(table, policy, now=now, final=final, timeout_s=timeout_s)
     evidence, frame = ledger.evidence, frame_of(ledger, policy)
     ppm = counters.get("mirror_ppm")
@@ -194,6 +194,7 @@ def frame_of(ledger: Ledger, policy: Policy) -> Frame:
     table, final, size = ledger.columns, ~ledger.places["not_final"], window(policy)
     return Frame(
         policy=policy,
+        at=table.at,
         test=test_of(policy),
         streamed=bool(table.streamed.any()),
         tails={

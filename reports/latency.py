@@ -29,7 +29,7 @@ def slow_share(columns: Columns, frame: Frame) -> Reading | Unread:
     Towards ROLLBACK only where the baseline was not as slow itself: a load that outruns the yardstick slows both arms.
     """
     limit, alpha = frame.policy.slow_share.limit, frame.policy.alpha
-    threshold = frame.tails[e2e].p99[columns.position]
+    threshold = frame.tails[e2e].tail(0.99, columns.position)
     ready = np.isfinite(threshold) & ~columns.baseline.failed
     if not ready.any():
         return _no_yardstick(frame, limit)
@@ -44,7 +44,7 @@ def slow_share(columns: Columns, frame: Frame) -> Reading | Unread:
         return max(0.0, low), share_interval(*cautious, alpha, frame.test)[1]
 
     return Reading(
-        at=columns.at[kept],
+        run_at=frame.at,
         position=columns.position[kept],
         signs=signs,
         weight=weight,
@@ -142,7 +142,7 @@ def _differences(
         return low, high if timed.all() else median_interval(shown, alpha, weight, frame.test)[1]
 
     return Reading(
-        at=columns.at[timed],
+        run_at=frame.at,
         position=columns.position[timed],
         signs=signs[timed],
         weight=told,
@@ -172,7 +172,7 @@ def p95(
         rule, having = promise(frame.policy), _applies(columns, latency, frame)
         if isinstance(having, str):
             return Unread(reason=having, applicable=False, margin=rule.margin)
-        threshold = frame.tails[latency].p95[columns.position]
+        threshold = frame.tails[latency].tail(0.95, columns.position)
         ready = np.isfinite(threshold) & having
         if not ready.any():
             return _no_yardstick(frame, rule.margin)
@@ -214,7 +214,7 @@ def _exceedances(columns: Columns, known: Flags, kept: Flags, tail: _Tail, frame
         )
 
     return Reading(
-        at=columns.at[kept],
+        run_at=frame.at,
         position=columns.position[kept],
         signs=signs[kept],
         weight=weight,

@@ -17,7 +17,19 @@ from reports.columns import Answers, Columns
 from reports.intervals import share_interval
 from reports.policy import Policy
 from reports.sessions import weights
-from reports.stats import Counts, Flags, Floats, Signs, Test, count_signs, finite, median, one_each
+from reports.stats import (
+    Counts,
+    Flags,
+    Floats,
+    Grid,
+    Signs,
+    Test,
+    count_signs,
+    finite,
+    grid_of,
+    median,
+    one_each,
+)
 
 Latency = Callable[[Answers], Floats]
 """Which latency of an arm a rule reads, seconds."""
@@ -25,10 +37,16 @@ Latency = Callable[[Answers], Floats]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Yardstick:
-    """The baseline's tail just before each pair, by position: seconds, NaN before enough answers, infinite in timeouts."""
+    """The baseline's tail just before each pair: seconds, infinite in timeouts."""
 
-    p95: Floats
-    p99: Floats
+    step: NDArray[np.int32]
+    """Of each pair of the run: the place of its tail among those below; the last, which is NaN, before enough answers."""
+    levels: Mapping[float, Floats]
+
+    def tail(self, level: float, position: NDArray[np.int32]) -> Floats:
+        """The tail at 0.95 or 0.99 before the pairs at ``position``; NaN before enough answers."""
+        tails: Floats = self.levels[level].take(self.step.take(position))
+        return tails
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +54,8 @@ class Frame:
     """What a rule may know besides the pairs that count."""
 
     policy: Policy
+    at: Floats
+    """When each pair of the run was dispatched."""
     test: Test
     """How counts become evidence: at every look, or once at the end."""
     streamed: bool
@@ -48,8 +68,9 @@ class Frame:
 class Reading:
     """What one rule sees: signs with their times, and the same in the unit that people read."""
 
-    at: Floats
-    position: NDArray[np.int64]
+    run_at: Floats
+    """When each pair of the run was dispatched."""
+    position: NDArray[np.int32]
     """Of the pair behind each sign, in the run."""
     signs: Signs
     """For ROLLBACK, and for the estimate."""
@@ -76,6 +97,21 @@ class Reading:
     finer: Reading | None = None
     """The same with all labels, where some are too noisy to decide by: harm in it keeps GO away."""
 
+    @property
+    def at(self) -> Floats:
+        """When the pair behind each sign was dispatched. Put together each time: of a million pairs it is 8 MB a rule."""
+        return self.run_at.take(self.position)
+
+    @property
+    def span_s(self) -> float:
+        """From the first sign to the last; 0 without any."""
+        first, last = self.run_at[self.position[[0, -1]]] if self.signs.size else (0.0, 0.0)
+        return float(last - first)
+
+    def grid(self, *, block_s: float, period_s: float) -> Grid:
+        """The blocks of its signs."""
+        return grid_of(self.run_at, block_s=block_s, period_s=period_s, rows=self.position)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unread:
@@ -91,7 +127,7 @@ def window(policy: Policy) -> int:
     return max(100, policy.minimum_pairs // 4)
 
 
-def untied(seconds: Floats, position: NDArray[np.int64]) -> Floats:
+def untied(seconds: Floats, position: NDArray[np.int32]) -> Floats:
     """Latencies made distinct by less than a nanosecond each, spread evenly: constant ones would have no tail at all."""
     place = position * 0.6180339887498949
     spread: Floats = seconds + (place - np.floor(place)) * 1e-9
@@ -109,17 +145,20 @@ def yardstick(columns: Columns, final: Flags, size: int, latency: Latency) -> Ya
     usable = ~np.isnan(values) & final
     used = np.flatnonzero(usable)
     if used.size < size:
-        return Yardstick(p95=np.full(count, np.nan), p99=np.full(count, np.nan))
+        return Yardstick(step=np.zeros(count, np.int32), levels=dict.fromkeys(_LEVELS, np.array([np.nan])))
     step = size // 10
     distinct = untied(values[used], columns.position[used])
     windows = np.lib.stride_tricks.sliding_window_view(distinct, size)[::step]
-    before: NDArray[np.int64] = np.cumsum(usable) - usable
-    index = np.clip((before - size) // step, 0, len(windows) - 1)
-    ranks = [min(size, math.ceil(level * (size + 1))) - 1 for level in (0.95, 0.99)]
-    upper = np.partition(windows, ranks[0], axis=1)[:, ranks[0] :]
-    tails = upper[:, 0], np.partition(upper, ranks[1] - ranks[0], axis=1)[:, ranks[1] - ranks[0]]
-    p95, p99 = (np.where(before >= size, tail[index], np.nan) for tail in tails)
-    return Yardstick(p95=p95, p99=p99)
+    before = np.cumsum(usable, dtype=np.int32) - usable
+    place = np.where(before >= size, np.minimum((before - size) // step, len(windows) - 1), len(windows))
+    low, high = (min(size, math.ceil(level * (size + 1))) - 1 for level in _LEVELS)
+    upper = np.partition(windows, low, axis=1)[:, low:]
+    tails = upper[:, 0], np.partition(upper, high - low, axis=1)[:, high - low]
+    levels = {level: np.append(tail, np.nan) for level, tail in zip(_LEVELS, tails, strict=True)}
+    return Yardstick(step=place.astype(np.int32), levels=levels)
+
+
+_LEVELS = (0.95, 0.99)
 
 
 def e2e(answers: Answers) -> Floats:
@@ -172,7 +211,7 @@ def share_reading(
     signs, weight = signs_of(candidate, base), weights(known.session)
     counts = count_signs(signs, weight)
     return Reading(
-        at=known.at,
+        run_at=frame.at,
         position=known.position,
         signs=signs,
         weight=weight,

@@ -117,25 +117,33 @@ class Grid:
         return np.stack([worse, same, better], axis=1).astype(np.float64)
 
 
-def grid_of(at: Floats, *, block_s: float, period_s: float) -> Grid:
-    """The blocks of ascending times that hold any; a block never crosses the border of a period."""
-    if not at.size:
+def grid_of(
+    at: Floats, *, block_s: float, period_s: float, rows: NDArray[np.integer[Any]] | None = None
+) -> Grid:
+    """The blocks of ascending times, or of those at ``rows``, that hold any; a block never crosses the border of a period."""
+    size = at.size if rows is None else rows.size
+    if not size:
         return Grid(signs=0, first=np.empty(0, np.int64), period=np.empty(0, np.int64))
 
     numbers = math.ceil(period_s / block_s) + 1
 
-    def numbered(rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        elapsed = at[rows] - at[0]
+    def since(places: NDArray[np.int64]) -> Floats:
+        start, *_ = at[:1] if rows is None else at[rows[:1]]
+        elapsed: Floats = at[places if rows is None else rows[places]] - start
+        return elapsed
+
+    def numbered(places: NDArray[np.int64]) -> NDArray[np.int64]:
+        elapsed = since(places)
         period = np.floor(elapsed / period_s)
         number: Floats = period * numbers + np.floor((elapsed - period * period_s) / block_s)
         return number.astype(np.int64)
 
     # Times ascend: a block can begin only between two of different ones.
-    some = numbered(np.append(np.arange(0, at.size, _STRIDE), at.size - 1))
+    some = numbered(np.append(np.arange(0, size, _STRIDE), size - 1))
     near = _STRIDE * np.flatnonzero(np.diff(some))[:, None] + np.arange(_STRIDE + 1)
-    near = np.minimum(near, at.size - 1)
+    near = np.minimum(near, size - 1)
     first = np.append(0, near[:, 1:][np.diff(numbered(near), axis=1) > 0])
-    return Grid(signs=at.size, first=first, period=np.floor((at[first] - at[0]) / period_s).astype(np.int64))
+    return Grid(signs=size, first=first, period=np.floor(since(first) / period_s).astype(np.int64))
 
 
 _STRIDE = 16

@@ -25,7 +25,6 @@ from reports.stats import (
     Floats,
     Test,
     anytime,
-    grid_of,
     log_evidences_over_time,
     pairs_until_below,
 )
@@ -92,7 +91,7 @@ def test_of(policy: Policy) -> Test:
 
 def evidence_above(reading: Reading, scale: Scale) -> float:
     """Log evidence that harm is above the margin: trimmed, from any start."""
-    grid = grid_of(reading.at, block_s=scale.block_s, period_s=scale.period_s)
+    grid = reading.grid(block_s=scale.block_s, period_s=scale.period_s)
     counts = grid.counts(reading.signs, reading.weight)
     return float(evidences_above(counts[None], grid.period, reading.bar, scale)[0])
 

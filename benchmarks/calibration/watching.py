@@ -21,7 +21,7 @@ from reports.policy import Policy
 from reports.reading import Frame, Reading
 from reports.rules import RULES, Rule
 from reports.safety import HALT_IN_A_ROW, halt
-from reports.stats import Floats, grid_of
+from reports.stats import Floats
 from reports.weighing import Scale, evidences_above, scale, weigh
 
 _SLACK = 3.0
@@ -102,7 +102,7 @@ def _failing_now(table: Columns, looks: Floats) -> np.ndarray:
 
 def _bounds(read: Reading, until: Floats, measure: Scale) -> Floats:
     """An upper bound of the evidence of harm in the signs up to each moment: starts after it weigh as if they were neutral."""
-    grid = grid_of(read.at, block_s=measure.block_s, period_s=measure.period_s)
+    grid = read.grid(block_s=measure.block_s, period_s=measure.period_s)
     whole = grid.counts(read.signs, read.weight)
     upto = np.searchsorted(read.at, until, side="right")
     weight = read.weight[:, None] * np.stack([read.signs > 0, read.signs == 0, read.signs < 0], axis=1)
