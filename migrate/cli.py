@@ -35,6 +35,7 @@ COMMANDS = {
     "diff": "two saved responses, side by side",
     "compare": "many pairs of answers from anywhere, without a run",
     "judge": "a verdict on measured pairs from anywhere, without a run",
+    "schema": "the JSON Schema of what other commands write for programs",
     "simulate": "an OpenAI-compatible server for rehearsals and tests",
     "doctor": "check the installation",
 }
