@@ -1,7 +1,7 @@
 """From a store to what is judged: every exchange of a run compared, some thousand at a time.
 
-Comparing a million pairs takes minutes, so what was found out about a run that has ended is kept in its store, as long as the
-same question is asked of it.
+Comparing a million pairs takes minutes, so what was found out is kept in the run's store, as long as the same question is asked
+of it, and nothing was added to these pairs since. Of a run that goes on, what is old enough is kept.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from functools import cache
@@ -40,6 +41,8 @@ from reports.shown import Item
 
 _PAIRS = 8_192
 """Of a sheet."""
+_SETTLED_S = 900.0
+"""After which hardly anything is added to a pair."""
 
 log = logging.getLogger(__name__)
 
@@ -77,18 +80,27 @@ def in_parts(
 
 def _sheets(store: Store, run: Run, policy: Policy, embed: Embed | None) -> Iterator[Sheet]:
     """Those that are kept, then the rest, of which each is kept as soon as it is made."""
-    kept, prices = _Kept(store, run, _question(store, run, policy, embed)), _prices(run)
+    kept, prices = _Kept(store, run, _question(run, policy, embed)), _prices(run)
     number, last = 0, None
     for page in kept.all():
         yield page
         number, last = number + 1, page.last
     rest, watched = store.exchanges(run.id, after=last), _Watched(embed) if embed else None
     while some := list(islice(rest, _PAIRS)):
-        page = sheet(_compared(some, prices, policy, watched))
-        if watched and not watched.failed:
+        page = sheet(_compared(some, prices, policy, watched), observations=sum(map(_observations, some)))
+        if watched and not watched.failed and (run.ended_at is not None or _settled(page)):
             kept.keep(number, page)
         yield page
         number += 1
+
+
+def _observations(exchange: Exchange) -> int:
+    return 3 - (exchange.baseline, exchange.candidate, exchange.repeat).count(None)
+
+
+def _settled(page: Sheet) -> bool:
+    """Whether a page of a run that goes on is whole. Whatever is added to its pairs all the same is noticed."""
+    return len(page) == _PAIRS and page.last[0] < time.time() - _SETTLED_S
 
 
 class _Watched:
@@ -113,12 +125,20 @@ class _Kept:
         self._store, self._run, self._question = store, run.id, question
 
     def all(self) -> Iterator[Sheet]:
-        """The first ones, as far as they are there and whole."""
+        """The first ones, as far as they are there, whole, and of all that is recorded of these pairs."""
         if self._question is None:
             return
+        before: tuple[float, str] | None = None
         try:
             for data in self._store.sheets(self._run, self._question):
-                yield unpacked(_whole(data))
+                page = unpacked(_whole(data))
+                if self._store.held(self._run, before, page.last) != (len(page), page.observations):
+                    log.info(
+                        "something was added to pairs that were looked at before; they are looked at again"
+                    )
+                    return
+                yield page
+                before = page.last
         except (ValueError, TypeError, KeyError, StoreError, sa.exc.SQLAlchemyError) as error:
             log.info("what was found out before is damaged (%s) and found out again", error)
 
@@ -145,15 +165,12 @@ def _whole(signed: bytes) -> bytes:
     return data
 
 
-def _question(store: Store, run: Run, policy: Policy, embed: Embed | None) -> str | None:
-    """What a sheet depends on besides the recorded pairs; ``None`` while these may still change, or without a model whose
-    name is known."""
-    if run.ended_at is None or not isinstance(embed, Embedder):
+def _question(run: Run, policy: Policy, embed: Embed | None) -> str | None:
+    """What a sheet depends on besides the recorded pairs; ``None`` without a model whose name is known."""
+    if not isinstance(embed, Embedder):
         return None
     asked = {
         "rules": _rules(),
-        "ended_at": run.ended_at,
-        "held": store.held(run.id),  # an import adds to a run that has ended
         "prices": sorted((arm.value, asdict(price)) for arm, price in _prices(run).items()),
         "compare": [one.model_dump(mode="json", by_alias=True) for one in policy.compare],
         "similarity": policy.disagreement.similarity,

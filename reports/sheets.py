@@ -50,6 +50,8 @@ class Sheet:
     """By name, those of an arm with its name and a dot before; an array of floats that are all NaN has no length."""
     gaps: dict[str, Counted]
     """Between chunks of an arm's answers; seconds, to the microsecond."""
+    observations: int
+    """From which it was made."""
     words: JSON
     """Ids, what the codes in arrays stand for (by the name of the array), and the causes."""
 
@@ -62,7 +64,7 @@ class Sheet:
         return float(self.arrays["at"][-1]), self.words["ids"][-1]
 
 
-def sheet(items: Iterable[Item]) -> Sheet:
+def sheet(items: Iterable[Item], *, observations: int = 0) -> Sheet:
     """The sheet of these items. Raises ValueError as ``columns`` does."""
     ordered = sorted(items, key=lambda item: (item.pair.at, item.pair.id))
     pairs = [item.pair for item in ordered]
@@ -93,6 +95,7 @@ def sheet(items: Iterable[Item]) -> Sheet:
     return Sheet(
         arrays={name: _short(array) for name, array in arrays.items()},
         gaps=gaps,
+        observations=observations,
         words={
             "ids": [pair.id for pair in pairs],
             "codes": codes,
@@ -165,6 +168,7 @@ def packed(page: Sheet) -> bytes:
         arrays[f"{name}.counts"] = gaps.counts
     head = {
         "arrays": [(name, array.dtype.str, array.shape) for name, array in arrays.items()],
+        "observations": page.observations,
         "words": page.words,
     }
     data = (np.ascontiguousarray(array).tobytes() for array in arrays.values())
@@ -184,4 +188,4 @@ def unpacked(data: bytes) -> Sheet:
         name: Counted(np.cumsum(arrays.pop(f"{name}.gaps")) / 1e6, arrays.pop(f"{name}.counts").copy())
         for name in ARMS.values()
     }
-    return Sheet(arrays=arrays, gaps=gaps, words=said["words"])
+    return Sheet(arrays=arrays, gaps=gaps, observations=said["observations"], words=said["words"])

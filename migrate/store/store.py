@@ -154,12 +154,19 @@ class Store:
         with self.engine.connect() as connection:
             return int(connection.scalar(query) or 0)
 
-    def held(self, run: str) -> tuple[int, int]:
-        """How many requests and how many observations a run holds; neither is ever taken away or changed."""
-        found = schema.observations
-        query = sa.select(sa.func.count()).select_from(found).where(found.c.run == run)
+    def held(self, run: str, after: tuple[float, str] | None, upto: tuple[float, str]) -> tuple[int, int]:
+        """How many requests a run holds after a time of admission and id (``None``: from the first on) up to another, and how
+        many observations of these. Neither is ever taken away or changed."""
+        asked, seen = schema.requests, schema.observations
+        place = sa.tuple_(asked.c.at, asked.c.id)
+        within = (asked.c.run == run) & (place <= upto)
+        if after is not None:
+            within &= place > after
+        requests = sa.select(sa.func.count()).select_from(asked).where(within)
+        both = asked.join(seen, (seen.c.run == asked.c.run) & (seen.c.request == asked.c.id))
+        observations = sa.select(sa.func.count()).select_from(both).where(within)
         with self.engine.connect() as connection:
-            return self.count(run), int(connection.scalar(query) or 0)
+            return int(connection.scalar(requests) or 0), int(connection.scalar(observations) or 0)
 
     def count_up(self, run: str, counters: Mapping[str, int]) -> None:
         """Writes counters; each replaces its earlier value."""
@@ -180,6 +187,24 @@ class Store:
         with self.engine.connect() as connection:
             rows = connection.execute(query.order_by(table.at)).mappings()
             return tuple(Acknowledgement(**row) for row in rows)
+
+    def notices(self, run: str, receiver: str) -> dict[str, tuple[str, int]]:
+        """What a receiver was last told of a run: by subject, the state and how often it was told of it."""
+        table = schema.notices.c
+        query = sa.select(table.subject, table.state, table.number)
+        query = query.where(table.run == run, table.receiver == receiver)
+        with self.engine.connect() as connection:
+            return {row.subject: (row.state, row.number) for row in connection.execute(query)}
+
+    def put_notice(
+        self, run: str, receiver: str, subject: str, state: str, *, number: int, at: float
+    ) -> None:
+        """Keeps that a receiver was told; ``at`` in epoch seconds."""
+        table, row = schema.notices, {"state": state, "number": number, "at": at}
+        key = {"run": run, "receiver": receiver, "subject": subject}
+        with self._writing() as connection:
+            connection.execute(table.delete().filter_by(**key))
+            connection.execute(table.insert().values(key | row))
 
     def put_told(self, run: str, arm: Arm, at: float, said: Told) -> None:
         """Keeps what a server says it is; ``at`` in epoch seconds."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -128,10 +129,40 @@ def test_margins_are_no_part_of_the_question(url: str) -> None:
     assert kept(url) == before
 
 
-def test_nothing_is_kept_of_a_run_that_goes_on(url: str) -> None:
+def test_of_a_run_that_goes_on_whole_pages_are_kept(url: str) -> None:
+    run = record(url, mixed()[:120], ended=False)
+    first = told(url)
+    assert [number for number, _ in kept(url)] == [0, 1]
+    assert told(url) == first
+    more(url, run, mixed()[120:])
+    whole = told(url)
+    assert [number for number, _ in kept(url)] == list(range(9))
+    damage(url, "DELETE FROM sheets")
+    assert told(url) == whole
+
+
+def test_what_may_still_change_is_not_kept(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gathering, "_SETTLED_S", 1e10)
     record(url, mixed(), ended=False)
     told(url)
     assert kept(url) == []
+
+
+def test_an_answer_that_comes_late_is_seen(url: str) -> None:
+    """Its page and those behind it are looked at again, those before it are not."""
+    every = mixed()[:150]
+    late = every[70]
+    assert late.candidate is not None
+    run = record(url, [*every[:70], replace(late, candidate=None), *every[71:]], ended=False)
+    assert told(url).ledger["not_sent"] == 1
+    damage(url, "CREATE TABLE before AS SELECT * FROM sheets")
+    with Store.open(url) as store:
+        writer = Writer(store, run)
+        assert writer.offer(late.candidate) and writer.close(20)
+    assert told(url).ledger["not_sent"] == 0
+    with sqlite3.connect(url.removeprefix("sqlite:///")) as file:
+        same = "SELECT s.number FROM sheets s JOIN before b ON b.number = s.number AND b.data = s.data ORDER BY 1"
+        assert file.execute(same).fetchall() == [(0,), (2,)]
 
 
 def test_nothing_is_kept_of_what_was_compared_without_a_model(url: str) -> None:
