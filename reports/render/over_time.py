@@ -129,6 +129,8 @@ def _short(value: float, unit: str) -> str:
 def _told(one: Series, unit: str) -> str:
     known = [value for value in one.values if value is not None]
     low, high = (quantity(end, unit) for end in (min(known), max(known)))
+    if low == high:
+        return f"{_ARMS[one.arm.value]} always {low}"
     return f"{_ARMS[one.arm.value]} {low} to {high}, at last {quantity(known[-1], unit)}"
 
 
