@@ -6,16 +6,27 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from migrate.notebook import Frames, frames
+    from migrate.notebook import Frames, OpenedRun, frames, open_run
     from migrate.recording import RecordingTransport, record, stop_recording
 
-__all__ = ["Frames", "RecordingTransport", "__version__", "frames", "record", "stop_recording"]
+__all__ = [
+    "Frames",
+    "OpenedRun",
+    "RecordingTransport",
+    "__version__",
+    "frames",
+    "open_run",
+    "record",
+    "stop_recording",
+]
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "Frames": "notebook",
+    "OpenedRun": "notebook",
     "frames": "notebook",
+    "open_run": "notebook",
     "RecordingTransport": "recording",
     "record": "recording",
     "stop_recording": "recording",

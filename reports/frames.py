@@ -1,4 +1,4 @@
-"""Pairs and findings as pandas frames: nullable dtypes, units in the names, NA for what did not happen.
+"""Pairs, findings and rules as pandas frames: nullable dtypes, units in the names, NA for what did not happen.
 
 pandas is imported when a frame is made: everything else works without the extra ``pandas``.
 """
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from reports.compare.model import Comparison
-from reports.judgement import Finding, Measured
+from reports.judgement import Finding, Measured, RuleResult
 from reports.many import outcome
 from reports.shown import Item
 
@@ -84,6 +84,28 @@ FINDINGS: dict[str, Column] = {
 """Columns of ``findings`` in order; ``id`` is that of the pair."""
 
 
+def _of_rule(name: str) -> Callable[[RuleResult], Any]:
+    return lambda rule: getattr(rule, name)
+
+
+RULES: dict[str, Column] = {
+    name: (dtype, _of_rule(name))
+    for dtype, names in (
+        ("string", ("rule", "verdict")),
+        ("Float64", ("estimate", "low", "high", "margin", "noise", "baseline", "candidate")),
+        ("string", ("unit",)),
+        ("Int64", ("pairs", "missing")),
+        ("boolean", ("required", "applies")),
+        ("Float64", ("evidence_go", "evidence_rollback")),
+        ("Int64", ("forecast_pairs",)),
+        ("Float64", ("forecast_hours",)),
+        ("string", ("reason",)),
+    )
+    for name in names
+}
+"""Columns of ``rules`` in order: fields of ``RuleResult``."""
+
+
 def pair_columns(dimensions: Iterable[str]) -> dict[str, Column]:
     """``PAIRS``, and a column for each label of these dimensions."""
     return PAIRS | {f"label_{name}": ("string", _label(name)) for name in dimensions}
@@ -106,6 +128,11 @@ def pairs(items: Iterable[Item], dimensions: Iterable[str] | None = None) -> pd.
 def findings(comparisons: Iterable[Comparison]) -> pd.DataFrame:
     """One row a finding, in order, with the columns of ``FINDINGS``. Raises ImportError without pandas."""
     return _frame(finding_rows(comparisons), FINDINGS)
+
+
+def rules(results: Iterable[RuleResult]) -> pd.DataFrame:
+    """One row a rule, in order, with the columns of ``RULES``. Raises ImportError without pandas."""
+    return _frame(list(results), RULES)
 
 
 def _frame(rows: list[Any], columns: dict[str, Column]) -> pd.DataFrame:

@@ -32,3 +32,38 @@ def test_what_is_not_there_is_one_line(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr("migrate.notebook.find_spec", lambda name: None)  # as on a machine without the extra
     with pytest.raises(MigrateError, match=r"llm-migrate\[pandas\]"):
         migrate.frames(url)
+
+
+def test_a_run_opens_with_its_verdict_and_its_rules(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/m.db"
+    run_id = record(url, wrong())
+    found = migrate.open_run(url)
+    assert found.verdict == "ROLLBACK" and found.document.run["id"] == run_id
+    assert repr(found) == f"<run {run_id}: ROLLBACK (disagreement)>"
+    broken = found.rules.set_index("rule").loc["disagreement"]
+    assert (
+        broken["verdict"] == "ROLLBACK"
+        and broken["estimate"] == pytest.approx(0.25)
+        and broken["unit"] == "share"
+    )
+    assert found.rules["forecast_pairs"].dtype == "Int64" and found.rules["applies"].dtype == "boolean"
+    frames = migrate.frames(url)
+    assert found.pairs.equals(frames.pairs) and found.findings.equals(frames.findings)
+    assert found.pairs is found.pairs  # compared once
+
+
+def test_a_notebook_shows_the_verdict_and_nothing_acts(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/m.db"
+    record(url, [exchange(0, "yes", "<script>alert(1)</script>")])
+    shown = migrate.open_run(url)._repr_html_()
+    assert shown.startswith("<h3>\u25a0 HOLD ") and "<td>Errors</td>" in shown
+    assert "<script" not in shown and "style" not in shown
+
+
+def test_a_run_that_goes_on_is_judged_as_it_stands(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/m.db"
+    record(url, [exchange(0)], ended=False)
+    found = migrate.open_run(url)
+    assert found.verdict == "HOLD" and found.document.run["ended_at"] is None
+    with pytest.raises(StoreError, match="holds no run 'x'"):
+        migrate.open_run(url, "x")
