@@ -27,6 +27,7 @@ COMMANDS = {
     "replay": "captured requests to both backends, on a schedule",
     "bench": "one server under several loads, in figures to compare servers by",
     "report": "the verdict, and what it rests on",
+    "notify": "try the receivers that are told of verdicts",
     "acknowledge": "take note of a ROLLBACK, so that it may be tried again",
     "cost": "what both backends cost, and from which traffic on one is the cheaper",
     "pairs": "pairs of a run by finding, severity or outcome",

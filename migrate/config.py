@@ -28,6 +28,7 @@ from pydantic import (
 
 from migrate.errors import ConfigError
 from migrate.launching.section import Launch
+from migrate.notifying.section import Notify
 from migrate.presets import presets
 from migrate.prices import listed
 from migrate.variables import Variable
@@ -352,7 +353,7 @@ class JudgeSection(Section):
     @model_validator(mode="after")
     def _allowed(self) -> JudgeSection:
         host = urlsplit(self.url).hostname or ""
-        if not self.third_party and not _private(host):
+        if not self.third_party and not private(host):
             raise ValueError(
                 f"{host} is neither this machine nor in a private network, and the texts of answers are sent there: say "
                 "third_party: true if they may be"
@@ -366,7 +367,7 @@ class JudgeSection(Section):
         return _key(self.api_key_env, self.url)
 
 
-def _private(host: str) -> bool:
+def private(host: str) -> bool:
     """Whether a host is this machine, in a private network, or has a name that only those know."""
     try:
         return ipaddress.ip_address(host).is_private
@@ -398,6 +399,8 @@ class Config(Section):
     embeddings: Embeddings = Embeddings()
     judge: JudgeSection | None = None
     """``None``: nothing but rules and similarity decides."""
+    notify: Notify | None = None
+    """Who is told of verdicts; ``None``: a run is judged when somebody asks. ``{}``: while it goes on, too, telling nobody."""
     policy: Policy = Policy()
 
     @model_validator(mode="after")

@@ -153,6 +153,18 @@ sheets = sa.Table(
 )
 """What was found out about the pairs of a run that has ended, some thousand each, as long as the same is asked."""
 
+notices = sa.Table(
+    "notices",
+    metadata,
+    sa.Column("run", _Key, primary_key=True),
+    sa.Column("receiver", _Key, primary_key=True),
+    sa.Column("subject", _Key, primary_key=True),
+    sa.Column("state", sa.Text, nullable=False),
+    sa.Column("number", sa.Integer, nullable=False),
+    sa.Column("at", _Real, nullable=False),
+)
+"""What each receiver was last told of a subject of a run, and how often it was told."""
+
 
 def _first(connection: sa.Connection) -> None:
     metadata.create_all(connection)
@@ -191,6 +203,11 @@ def _seventh(connection: sa.Connection) -> None:
     servers.create(connection, checkfirst=True)
 
 
+def _eighth(connection: sa.Connection) -> None:
+    """Who was told what."""
+    notices.create(connection, checkfirst=True)
+
+
 MIGRATIONS: tuple[Callable[[sa.Connection], None], ...] = (
     _first,
     _second,
@@ -199,6 +216,7 @@ MIGRATIONS: tuple[Callable[[sa.Connection], None], ...] = (
     _fifth,
     _sixth,
     _seventh,
+    _eighth,
 )
 """Append only. The schema's version is how many have run."""
 
