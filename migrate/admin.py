@@ -1,6 +1,6 @@
 """The second listener: health, readiness, status, and the switch that stops mirroring at once.
 
-State changes by POST only, and not from a web page: browsers send ``Origin`` with every POST, people's tools do not.
+State changes by POST only. Who may use it is said in ``access``.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from typing import Any, Protocol
 
 import orjson
 from aiohttp import web
+
+from migrate.access import guarded
 
 SCHEMA = "llm-migrate/status/1"
 
@@ -27,8 +29,9 @@ class Operated(Protocol):
         """Starts or stops mirroring; both may be said twice."""
 
 
-def application(operated: Operated) -> web.Application:
-    """The routes: ``/healthz``, ``/readyz``, ``/status``, ``POST /mirroring/stop``, ``POST /mirroring/start``."""
+def application(operated: Operated, token: str | None = None) -> web.Application:
+    """The routes: ``/healthz``, ``/readyz``, ``/status``, ``POST /mirroring/stop``, ``POST /mirroring/start``. ``token``:
+    see ``access.refusal``."""
 
     async def healthz(request: web.Request) -> web.Response:
         return _json({"status": "ok"})
@@ -42,24 +45,18 @@ def application(operated: Operated) -> web.Application:
 
     def switch(*, on: bool) -> Callable[[web.Request], Awaitable[web.Response]]:
         async def handle(request: web.Request) -> web.Response:
-            if _from_a_page(request):
-                return _json({"error": "requests from web pages are refused"}, status=403)
             operated.mirror(on=on)
             return _json({"mirroring": on})
 
         return handle
 
-    app = web.Application()
+    app = web.Application(middlewares=[guarded(token)])
     app.router.add_get("/healthz", healthz)
     app.router.add_get("/readyz", readyz)
     app.router.add_get("/status", status)
     app.router.add_post("/mirroring/stop", switch(on=False))
     app.router.add_post("/mirroring/start", switch(on=True))
     return app
-
-
-def _from_a_page(request: web.Request) -> bool:
-    return "Origin" in request.headers or request.headers.get("Sec-Fetch-Site", "none") != "none"
 
 
 def _json(value: dict[str, Any], *, status: int = 200) -> web.Response:

@@ -268,11 +268,44 @@ class GatewaySection(Section):
     listen: Listen = "127.0.0.1:8080"
     """Where clients come in."""
     admin: Listen = "127.0.0.1:8081"
-    """Health, status and the kill switch."""
+    """Health, status and the kill switch. Beyond this machine it needs ``admin_token_env``."""
+    admin_token_env: Variable | None = None
+    """The environment variable with the token that people and tools show there; ``/healthz`` and ``/readyz`` ask for none."""
     grace: Duration = 30.0
     """What streams get to finish when the gateway stops."""
     max_body: Size = 64 * 2**20
     """Of a request; a larger one passes in pieces and is not mirrored."""
+
+    @model_validator(mode="after")
+    def _guarded(self) -> GatewaySection:
+        if self.admin_token_env is None and not _loopback(self.admin.rpartition(":")[0]):
+            raise ValueError(
+                f"admin: {self.admin} can be reached from other machines; name a token with admin_token_env, or listen at "
+                "127.0.0.1"
+            )
+        return self
+
+    def token(self) -> str | None:
+        """The token from the environment; ``None`` without one. Raises ConfigError when it is named and not there, or short."""
+        if self.admin_token_env is None:
+            return None
+        value = os.environ.get(self.admin_token_env, "").strip()
+        if len(value) < _SHORTEST_TOKEN:
+            raise ConfigError(
+                f"environment variable {self.admin_token_env} is empty or shorter than {_SHORTEST_TOKEN} characters; make a "
+                "token with: openssl rand -hex 16"
+            )
+        return value
+
+
+def _loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+_SHORTEST_TOKEN = 16
 
 
 class Retry(Section):

@@ -167,7 +167,7 @@ async def _serve(
     tell = _silent if run.quiet else say
     for line in leaving.mirrored(run.config):
         tell(line)
-    runner = web.AppRunner(admin.application(operation), access_log=None)
+    runner = web.AppRunner(admin.application(operation, run.config.gateway.token()), access_log=None)
     await runner.setup()
     server = gateway.server()
     try:

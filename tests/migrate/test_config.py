@@ -211,3 +211,23 @@ def test_a_policy_that_is_none_is_refused_with_its_line(text: str, said: str) ->
     with pytest.raises(ConfigError) as caught:
         parse_policy(text, name="p.yaml")
     assert str(caught.value) == said
+
+
+@pytest.mark.parametrize("admin", ["127.0.0.1:8081", "localhost:8081", "[::1]:8081"])
+def test_an_admin_listener_on_loopback_needs_no_token(admin: str) -> None:
+    config = parse(f"baseline: {{kind: vllm, url: 'http://a:1'}}\ngateway: {{admin: '{admin}'}}\n")
+    assert config.gateway.token() is None
+
+
+@pytest.mark.parametrize("admin", ["0.0.0.0:8081", "[::]:8081", "10.0.0.5:8081", "gateway.internal:8081"])
+def test_one_beyond_this_machine_does(admin: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "baseline: {kind: vllm, url: 'http://a:1'}\ngateway: {admin: '%s'%s}\n"
+    with pytest.raises(ConfigError, match="admin_token_env"):
+        parse(text % (admin, ""))
+    config = parse(text % (admin, ", admin_token_env: ADMIN_TOKEN"))
+    for value in ("", "short"):
+        monkeypatch.setenv("ADMIN_TOKEN", value)
+        with pytest.raises(ConfigError, match="ADMIN_TOKEN is empty or shorter"):
+            config.gateway.token()
+    monkeypatch.setenv("ADMIN_TOKEN", "9f3c2b7a51de4c08")
+    assert config.gateway.token() == "9f3c2b7a51de4c08"

@@ -111,7 +111,9 @@ async def test_it_passes_mirrors_records_and_ends_in_order(tmp_path: Path) -> No
                 await streaming.send(chat("slow", stream=True))
                 assert await streaming.until(b"a\r\n")
                 await asyncio.sleep(0.05)
-                status = await once(running.admin, ask("GET", "/status", b"", "Connection: close"))
+                status = await once(
+                    running.admin, b"GET /status HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+                )
                 document = orjson.loads(status.partition(b"\r\n\r\n")[2])
                 assert document["counters"]["passed"] == document["counters"]["mirrored"] == 6
                 assert document["open_requests"] == 1 and document["mirror"]["up"] is True
