@@ -7,6 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -135,11 +136,13 @@ def report(
         for form in wanted:
             if form in TABLES:
                 _tabulate(found, form, output or Path(f"report-{found.run.id}.{form}"))
+    stands = _as_it_stands(document, iso(found.now))
     for form in wanted:
         if form not in TABLES:
-            _emit(document, form, _target(document, form, wanted, output))
+            said = stands if form == "junit" else document
+            _emit(said, form, _target(document, form, wanted, output))
     if os.environ.get("GITHUB_ACTIONS") == "true":
-        click.echo(render_github(document), err=True, nl=False)
+        click.echo(render_github(stands), err=True, nl=False)
     raise click.exceptions.Exit(_code(document, iso(found.now)))
 
 
@@ -171,14 +174,23 @@ def _tabulate(found: Recorded, form: str, base: Path) -> None:
 
 def _code(document: Document, now: str) -> int:
     """The verdict's exit code. A GO that has expired is none any more, and standard error says so."""
-    if document.verdict is Verdict.GO and now > document.valid_until:
-        click.echo(
-            f"migrate: this GO expired at {moment(document.valid_until)} (policy.valid_for): record a new run with migrate "
-            f"{_RENEWED.get(document.run['kind'], 'shadow')} and report on it",
-            err=True,
-        )
-        return EXIT_CODES[Verdict.HOLD]
-    return EXIT_CODES[document.verdict]
+    stands = _as_it_stands(document, now)
+    if stands is not document:
+        click.echo(f"migrate: {stands.reason}: {stands.advice}", err=True)
+    return EXIT_CODES[stands.verdict]
+
+
+def _as_it_stands(document: Document, now: str) -> Document:
+    """For a pipeline, which goes by the verdict alone: a GO that has expired is HOLD."""
+    if document.verdict is not Verdict.GO or now <= document.valid_until:
+        return document
+    return replace(
+        document,
+        verdict=Verdict.HOLD,
+        code="expired",
+        reason=f"this GO expired at {moment(document.valid_until)} (policy.valid_for)",
+        advice=f"record a new run with migrate {_RENEWED.get(document.run['kind'], 'shadow')} and report on it",
+    )
 
 
 _RENEWED = {"replay": "replay"}

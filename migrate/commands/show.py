@@ -39,12 +39,13 @@ Exit codes: 0 done, 2 wrong use, 1 our own failure."""
 @click.option(
     "--format", "form", type=click.Choice(["terminal", "json"]), default="terminal", show_default=True
 )
-def show(pair: str, path: Path | None, url: str | None, run_id: str | None, form: str) -> None:
+@click.option("--quiet", is_flag=True, help="No progress.")
+def show(pair: str, path: Path | None, url: str | None, run_id: str | None, form: str, quiet: bool) -> None:
     """Show one PAIR of a run: what was asked, both answers side by side, what differs, and when each part came.
 
     PAIR is an id as migrate pairs, migrate report and every other document name it.
     """
-    with recorded(path, url, run_id, quiet=True) as found:
+    with recorded(path, url, run_id, quiet=quiet) as found:
         exchange = _exchange(found, pair)
         (item,) = compared(found.store, found.run, found.rules, found.embed, found.second, [pair])
     if form == "json":

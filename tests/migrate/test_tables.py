@@ -11,7 +11,8 @@ import pytest
 import migrate
 from migrate import gathering
 from tests.migrate.test_report import record, run
-from tests.reports.builders import calling, exchange, wrong
+from tests.reports.builders import alike, calling, exchange, wrong
+from tests.reports.made import REHEARSAL
 
 
 @pytest.fixture
@@ -99,3 +100,15 @@ def test_annotations_are_for_github_alone(
     run("--store", url, "--format", "json")
     out, err = capsys.readouterr()
     assert err.startswith("::error title=") and "::" not in out[:2]
+
+
+def test_a_go_that_has_expired_is_no_success_in_a_pipeline(
+    url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record(url, alike(), policy=REHEARSAL.model_copy(update={"valid_for": 86_400.0}))
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    assert run("--store", url, "--format", "junit") == 4
+    out, err = capsys.readouterr()
+    (verdict,) = [one for one in fromstring(out.encode()).iter("testcase") if one.attrib["name"] == "verdict"]
+    assert verdict[0].tag == "error" and verdict[0].attrib["type"] == "HOLD expired"
+    assert err.startswith("::warning title=migrate report%3A HOLD expired::this GO expired at ")
