@@ -12,8 +12,17 @@ import orjson
 from aiohttp import web
 
 from migrate.access import guarded
+from migrate.metrics import CONTENT_TYPE, exposition
 
 SCHEMA = "llm-migrate/status/1"
+NOT_JUDGED: dict[str, Any] = {
+    "verdict": "HOLD",
+    "code": "not_judged",
+    "reason": "this run is not judged while it goes on; add notify: to the configuration",
+    "valid_until": None,
+}
+_DECIDES = {"GO": 200, "ROLLBACK": 409}
+"""What ``/verdict`` answers; 503 for everything else, so that only a GO lets traffic move."""
 
 
 class Operated(Protocol):
@@ -50,10 +59,25 @@ def application(operated: Operated, token: str | None = None) -> web.Application
 
         return handle
 
+    async def verdict(request: web.Request) -> web.Response:
+        said = operated.status().get("verdict") or NOT_JUDGED
+        return _json(said, status=_DECIDES.get(said["verdict"], 503))
+
+    async def rollback(request: web.Request) -> web.Response:
+        said = operated.status().get("verdict") or NOT_JUDGED
+        return _json(said, status=200 if said["verdict"] == "ROLLBACK" else 503)
+
+    async def metrics(request: web.Request) -> web.Response:
+        return web.Response(body=exposition(operated.status()), headers={"Content-Type": CONTENT_TYPE})
+
     app = web.Application(middlewares=[guarded(token)])
     app.router.add_get("/healthz", healthz)
     app.router.add_get("/readyz", readyz)
     app.router.add_get("/status", status)
+    app.router.add_get("/metrics", metrics)
+    for path, handler in (("/verdict", verdict), ("/verdict/rollback", rollback)):
+        app.router.add_get(path, handler)
+        app.router.add_post(path, handler)  # Flagger asks by POST; nothing changes
     app.router.add_post("/mirroring/stop", switch(on=False))
     app.router.add_post("/mirroring/start", switch(on=True))
     return app

@@ -30,10 +30,13 @@ from migrate.downstream import Server
 from migrate.errors import ConfigError
 from migrate.files import raise_file_limit
 from migrate.gateway import Gateway
+from migrate.notifying.periodic import Periodic
 from migrate.supervisor import Mirror, Say
 from migrate.tap import OUTCOMES, Tap
 from migrate.upstream import Upstream
 
+LAST = 60.0
+"""Seconds for the last judgement of a run, and for telling those whom ``notify:`` names. Clients have left by then."""
 FLUSH = 30.0
 """Seconds that the mirror gets to write what it holds when a run ends."""
 
@@ -64,10 +67,11 @@ class Run:
 class Operation:
     """The running parts, and what the admin listener sees of them."""
 
-    def __init__(self, run: Run, gateway: Gateway, mirror: Mirror) -> None:
+    def __init__(self, run: Run, gateway: Gateway, mirror: Mirror, judging: Periodic | None) -> None:
         self.run = run
         self.gateway = gateway
         self.mirror_process = mirror
+        self.judging = judging
         self.started = time.monotonic()
         self._reachable: tuple[float, str | None] = (-_REACHABLE_FOR, None)
 
@@ -103,7 +107,12 @@ class Operation:
                 "age_s": None if mirror.heard_at is None else round(now - mirror.heard_at, 3),
                 **mirror.status,
             },
+            **(self.judging.status() if self.judging else {"verdict": None, "receivers": {}}),
         }
+
+    def alarmed(self) -> bool:
+        """Whether the candidate has failed so often that its circuit breaker is not closed."""
+        return str(self.mirror_process.status.get("breaker", "closed")) != "closed"
 
     def mirror(self, *, on: bool) -> None:
         """The kill switch: from the next request on nothing is mirrored, and copies in flight are cancelled."""
@@ -146,12 +155,15 @@ async def _execute(run: Run, say: Say) -> int:
             say=say,
         )
         gateway = Gateway(upstream, Tap(config.shadow, mirror.send), max_body=config.gateway.max_body)
-        operation = Operation(run, gateway, mirror)
+        operation = Operation(run, gateway, mirror, _judging(run, mirror, say))
         try:
             await mirror.start()
             await _serve(operation, client_side, admin_side, stop, say)
         finally:
             await mirror.stop(FLUSH)
+        if operation.judging is not None:
+            (_silent if run.quiet else say)("the run is judged once more, for those whom notify: names")
+            await operation.judging.once(LAST)
     return stop.result() if stop.done() else 0
 
 
@@ -183,7 +195,7 @@ async def _serve(
         problem = await gateway.baseline.reachable()
         if problem:
             say(f"warning: {problem}; clients get an error until it answers")
-        chores = asyncio.create_task(_chores(operation, say))
+        chores = asyncio.gather(_chores(operation, say), _judge(operation))
         await asyncio.wait((stop,), timeout=run.duration)
         await _drain(gateway, server, listener, run.config.gateway.grace, say)
         chores.cancel()
@@ -220,6 +232,23 @@ async def _chores(operation: Operation, say: Say) -> None:
         if operation.run.progress and time.monotonic() - shown >= _PROGRESS_EVERY:
             shown = time.monotonic()
             say(_summary(tap.counters) + ("" if operation.mirror_process.up else " · mirror down"))
+
+
+async def _judge(operation: Operation) -> None:
+    if operation.judging is not None:
+        await operation.judging.run(operation.alarmed)
+
+
+def _judging(run: Run, mirror: Mirror, say: Say) -> Periodic | None:
+    """``None`` where nobody wants to know while the run goes on, or where there is nothing to judge."""
+    if run.config.notify is None or run.kind != "shadow":
+        return None
+
+    def initial() -> bytes:
+        config = run.config.model_dump(mode="json", by_alias=True)
+        return orjson.dumps({"config": config, "run": mirror.run})
+
+    return Periodic(initial=initial, every=run.config.notify.every, say=say)
 
 
 def _counted(operation: Operation) -> Counted:

@@ -13,6 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from migrate.config import Config, Percent, load
 from migrate.errors import ConfigError
+from migrate.notifying.receivers import receivers
 from migrate.saying import Speaker
 from migrate.shadow import Run, execute
 from replay.units import parse_duration
@@ -77,6 +78,8 @@ def shadow(path: Path, percent: float | None, duration: float | None, store: str
     if config.candidate is None:
         raise ConfigError(f"{path}: has no candidate:, nothing to mirror to; add one, or use migrate capture")
     config.candidate.api_key()
+    if config.notify is not None:
+        receivers(config.notify)
     return _execute(config, "shadow", percent=percent, duration=duration, store=store, quiet=quiet)
 
 

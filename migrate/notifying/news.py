@@ -106,6 +106,7 @@ def facts_of(document: Document) -> JSON:
         "pairs": document.compared["pairs"],
         "span_s": document.span_s,
         "rehearsal": document.rehearsal,
+        "rules": {rule.rule: rule.verdict.value for rule in document.rules if rule.required},
     }
 
 

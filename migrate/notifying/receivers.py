@@ -16,8 +16,6 @@ from email.message import EmailMessage
 from email.utils import formatdate
 from urllib.parse import quote, urlsplit
 
-import httpx
-
 from migrate.config import private
 from migrate.errors import ConfigError
 from migrate.notifying.news import HALT, News
@@ -28,6 +26,7 @@ from replay.values import compact
 _PAGERDUTY_SUMMARY = 1_024
 _OPSGENIE_MESSAGE = 130
 _SLACK_TEXT = 3_000
+_SCALAR = (str, int, float)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,11 +96,11 @@ def _base(url: str) -> str:
 
 def _sound(url: str, called: str) -> str:
     try:
-        parts, _ = urlsplit(url), httpx.URL(url)
-        host, fits = parts.hostname or "", parts.port != 0
-    except (ValueError, httpx.InvalidURL):
+        parts = urlsplit(url)
+        host, fits = parts.hostname or "", parts.port != 0 and parts.scheme in ("http", "https")
+    except ValueError:
         host, fits = "", False
-    if not host or not fits or parts.scheme not in ("http", "https"):
+    if not host or not fits:
         raise ConfigError(f"{called} is not an https:// address")
     if parts.scheme == "http" and not private(host):
         raise ConfigError(f"{called} is http://, which sends secrets in the clear; use https://")
@@ -197,7 +196,7 @@ def _opsgenie(base: str, key: str) -> Receiver:
             "message": news.title[:_OPSGENIE_MESSAGE],
             "alias": _alert(news),
             "description": news.text,
-            "details": {name: str(value) for name, value in news.facts.items() if value is not None},
+            "details": {name: str(value) for name, value in news.facts.items() if isinstance(value, _SCALAR)},
             "source": "llm-migrate",
             "priority": "P1" if news.state == HALT else "P2" if news.urgent else "P5",
         }

@@ -15,7 +15,7 @@ from migrate.notifying.news import News, first_state, trial
 from migrate.notifying.receivers import Receiver
 from migrate.notifying.sending import send
 from migrate.store import Store
-from reports.document import iso
+from reports.times import iso
 
 Told = dict[str, str | None]
 """By receiver's name, why it could not be told; ``None`` where it was, or where there was nothing to tell."""

@@ -1,0 +1,69 @@
+"""``python -m migrate.notifying``: judges a run once and tells whoever does not know yet, in a process of its own.
+
+Standard input holds one JSON object, ``{"config": {…}, "run": "…"}``, with the configuration as ``Config.model_dump(mode="json",
+by_alias=True)`` gives it. Standard output gets two lines of JSON: ``{"verdict": …}`` (``news.facts_of``) as soon as there is one,
+then ``{"told": {…}}``, by receiver why it could not be told, or ``null``. What goes wrong is one line on standard error, and the
+error's exit code. It judges as ``migrate report`` does, by the policy of the run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+import time
+
+import orjson
+
+from migrate.config import Config
+from migrate.errors import MigrateError
+from migrate.notifying.news import facts_of, news_of
+from migrate.notifying.receivers import receivers
+from migrate.notifying.telling import tell
+from migrate.report import embedder, report, second_opinion
+from migrate.store import Store
+from replay.exchange import JSON
+from reports.document import Document
+
+
+def main() -> int:
+    """Returns the exit code."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)  # the gateway says when to stop
+    start = orjson.loads(sys.stdin.buffer.read())
+    try:
+        _run(Config.model_validate(start["config"]), start["run"])
+    except MigrateError as error:
+        print(f"migrate: {error}", file=sys.stderr)
+        return error.exit_code
+    return 0
+
+
+def _run(config: Config, run: str) -> None:
+    with Store.open(config.store.url) as store:
+        document = _judged(store, config, run)
+        _say({"verdict": facts_of(document)})
+        found = receivers(config.notify) if config.notify else ()
+        _say({"told": asyncio.run(tell(store, run, news_of(document), found))})
+
+
+def _judged(store: Store, config: Config, run: str) -> Document:
+    embed, notes = embedder(store, config.embeddings.model)
+    return report(
+        store,
+        store.run(run),
+        policy=None,
+        now=time.time(),
+        embed=embed,
+        second=second_opinion(store, config.judge),
+        notes=notes,
+    )
+
+
+def _say(value: JSON) -> None:
+    sys.stdout.buffer.write(orjson.dumps(value) + b"\n")
+    sys.stdout.buffer.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

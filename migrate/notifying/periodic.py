@@ -1,0 +1,135 @@
+"""A run judged again and again while it goes on, by a process that has the processor last; the gateway only reads its lines.
+
+No request waits for any of it: judging, telling people and their servers that hang all happen over there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import sys
+import time
+from asyncio.subprocess import PIPE, Process
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import orjson
+
+from migrate.notifying.standing import standing
+from replay.exchange import JSON
+from reports.times import iso
+
+COMMAND = (sys.executable, "-m", "migrate.notifying")
+_NICENESS = 19
+_LONGEST_S = 1_800.0
+_LOOK_S = 2.0
+_ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+"""A judgement has time; the other cores are production's."""
+
+
+class Periodic:
+    """The judgements of one run.
+
+    ``initial`` makes what the process reads (see ``migrate.notifying.__main__``); ``every`` is in seconds; ``say`` takes lines
+    for the person who watches.
+    """
+
+    def __init__(
+        self,
+        *,
+        initial: Callable[[], bytes],
+        every: float,
+        say: Callable[[str], None],
+        command: Sequence[str] = COMMAND,
+    ) -> None:
+        self._initial, self._every, self._say, self._command = initial, every, say, command
+        self._verdict: JSON | None = None
+        self._at = 0.0
+        self._problem: str | None = None
+        self._receivers: dict[str, JSON] = {}
+
+    def status(self) -> JSON:
+        """For ``/status``: the verdict as it stands, and who could not be told. ``problem``: why the last try gave no verdict."""
+        now = time.time()
+        age = None if self._verdict is None else time.monotonic() - self._at
+        held = standing(self._verdict, age=age, every=self._every, now=iso(now))
+        return {"verdict": held | {"problem": self._problem}, "receivers": self._receivers}
+
+    async def run(self, alarmed: Callable[[], bool]) -> None:
+        """Judges every so often until it is cancelled, and at once when ``alarmed`` turns true."""
+        while True:
+            await self._pause(alarmed)
+            await self.once(_LONGEST_S)
+
+    async def once(self, within: float) -> None:
+        """One judgement. Never raises for what goes wrong with it; it is ended after ``within`` seconds."""
+        problem: str | None
+        try:
+            problem = await asyncio.wait_for(self._judge(), within)
+        except TimeoutError:
+            problem = f"it took longer than {within:g} s and was ended"
+        except OSError as error:
+            problem = f"it could not be started: {error.strerror or error}"
+        except ValueError:
+            problem = "its process said what is no line of JSON"
+        if problem is not None and problem != self._problem:
+            self._say(f"the run could not be judged: {problem}")
+        self._problem = problem
+
+    async def _pause(self, alarmed: Callable[[], bool]) -> None:
+        until, before = time.monotonic() + self._every, alarmed()
+        while (left := until - time.monotonic()) > 0:
+            await asyncio.sleep(min(_LOOK_S, left))
+            if alarmed() and not before:
+                return
+            before = alarmed()
+
+    async def _judge(self) -> str | None:
+        """Returns why there is no verdict, or ``None``."""
+        process = await asyncio.create_subprocess_exec(
+            *self._command, stdin=PIPE, stdout=PIPE, stderr=PIPE, env=_ONE_THREAD | os.environ
+        )
+        try:
+            with contextlib.suppress(OSError):
+                os.setpriority(os.PRIO_PROCESS, process.pid, _NICENESS)
+            _, _, words = await asyncio.gather(
+                _feed(process, self._initial()), self._hear(process), _words(process)
+            )
+            code = await process.wait()
+            return None if code == 0 else words or f"its process ended with {code}"
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+
+    async def _hear(self, process: Process) -> None:
+        while process.stdout is not None and (line := await process.stdout.readline()):
+            self._heard(orjson.loads(line))
+
+    def _heard(self, said: dict[str, Any]) -> None:
+        if "verdict" in said:
+            self._verdict, self._at = said["verdict"], time.monotonic()
+        for name, problem in said.get("told", {}).items():
+            before = self._receivers.get(name, {"problem": None})["problem"]
+            self._receivers[name] = {"problem": problem, "at": iso(time.time())}
+            if problem and problem != before:
+                self._say(f"{name} could not be told: {problem}; it is tried again at the next judgement")
+
+
+async def _feed(process: Process, data: bytes) -> None:
+    if process.stdin is None:
+        return
+    with contextlib.suppress(ConnectionError):
+        process.stdin.write(data)
+        await process.stdin.drain()
+    process.stdin.close()
+
+
+async def _words(process: Process) -> str:
+    """The last line of standard error, which is read to its end without keeping it."""
+    last = b""
+    while process.stderr is not None and (data := await process.stderr.read(2**12)):
+        last = (last + data)[-(2**12) :]
+    lines = last.decode(errors="replace").strip().splitlines()
+    return lines[-1].removeprefix("migrate: ") if lines else ""
