@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import sys
 from collections.abc import Iterator
@@ -13,6 +14,9 @@ from typing import IO
 import click
 
 from migrate.errors import ConfigError
+
+_COMMAND = re.compile(r"^\s*:(?=:)|##(?=\[)", re.MULTILINE)
+"""What begins a command of a runner's: ``::error::`` first in a line, ``##[error]`` anywhere."""
 
 
 @contextlib.contextmanager
@@ -33,10 +37,20 @@ def opened(output: Path | None) -> Iterator[IO[bytes]]:
         yield file
 
 
+def github() -> bool:
+    """Whether this is a step of GitHub Actions."""
+    return os.environ.get("GITHUB_ACTIONS") == "true"
+
+
+def for_a_log(text: str) -> str:
+    """A text for people; where a runner reads it, too, no part of it is a command: it quotes what models said."""
+    return _COMMAND.sub(lambda found: f"{found[0]} ", text) if github() else text
+
+
 def line(text: str) -> None:
     """A line on standard output at once. Raises KeyboardInterrupt when nobody reads it any more."""
     try:
-        click.echo(text)
+        click.echo(for_a_log(text))
     except BrokenPipeError:
         _nobody_reads()
         raise KeyboardInterrupt from None

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from migrate.commands.options import duration
-from migrate.commands.output import printed, screen
+from migrate.commands.output import for_a_log, printed, screen
 from migrate.commands.recorded import recorded
 from migrate.report import Look, look_at
 from replay.exchange import Outcome
@@ -102,7 +102,7 @@ def pairs(
         printed(pairs_csv(items, DIMENSIONS))
     else:
         width, colour = screen()
-        printed(render_terminal(items, pattern=finding, width=width, colour=colour))
+        printed(for_a_log(render_terminal(items, pattern=finding, width=width, colour=colour)))
     _told(seen, wanted, len(items), more=len(more) > limit)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import os
 import sys
 import time
 from collections.abc import Sequence
@@ -13,7 +12,7 @@ from pathlib import Path
 import click
 from click.shell_completion import CompletionItem
 
-from migrate.commands.output import height, printed, screen
+from migrate.commands.output import for_a_log, github, height, printed, screen
 from migrate.commands.recorded import Recorded, recorded
 from migrate.commands.watch import watch
 from migrate.errors import ConfigError
@@ -141,7 +140,7 @@ def report(
         if form not in TABLES:
             said = stands if form == "junit" else document
             _emit(said, form, _target(document, form, wanted, output))
-    if os.environ.get("GITHUB_ACTIONS") == "true":
+    if github():
         click.echo(render_github(stands), err=True, nl=False)
     raise click.exceptions.Exit(_code(document, iso(found.now)))
 
@@ -153,7 +152,7 @@ def _explain(found: Recorded, rule: str, form: str, output: Path | None) -> int:
     if form == "json":
         text = indented(render.render_json(explanation, found.run.id))
     else:
-        text = render.render_terminal(explanation, found.run.id, shown, width=width, colour=colour)
+        text = for_a_log(render.render_terminal(explanation, found.run.id, shown, width=width, colour=colour))
     if output is None:
         printed(text, _encoding())
     else:
@@ -223,7 +222,7 @@ def _target(document: Document, form: str, wanted: list[str], output: Path | Non
 def _emit(document: Document, form: str, target: Path | None) -> None:
     if target is None:
         if form == "terminal":
-            printed(_terminal(document), _encoding())
+            printed(for_a_log(_terminal(document)), _encoding())
         else:
             printed(RENDERERS[form](document))
         return

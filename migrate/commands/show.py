@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from migrate.commands.output import printed, screen
+from migrate.commands.output import for_a_log, printed, screen
 from migrate.commands.recorded import Recorded, recorded
 from migrate.errors import ConfigError, StoreError
 from migrate.gathering import compared
@@ -52,7 +52,7 @@ def show(pair: str, path: Path | None, url: str | None, run_id: str | None, form
         printed(indented(as_json(item, exchange, found.run.id)))
     else:
         width, colour = screen()
-        printed(render_terminal(item, exchange, found.run.id, width=width, colour=colour))
+        printed(for_a_log(render_terminal(item, exchange, found.run.id, width=width, colour=colour)))
 
 
 def _exchange(found: Recorded, pair: str) -> Exchange:

@@ -10,6 +10,7 @@ import pytest
 
 import migrate
 from migrate import gathering
+from migrate.cli import main
 from tests.migrate.test_report import record, run
 from tests.reports.builders import alike, calling, exchange, wrong
 from tests.reports.made import REHEARSAL
@@ -112,3 +113,24 @@ def test_a_go_that_has_expired_is_no_success_in_a_pipeline(
     (verdict,) = [one for one in fromstring(out.encode()).iter("testcase") if one.attrib["name"] == "verdict"]
     assert verdict[0].tag == "error" and verdict[0].attrib["type"] == "HOLD expired"
     assert err.startswith("::warning title=migrate report%3A HOLD expired::this GO expired at ")
+
+
+def test_what_a_model_said_is_no_command_of_a_runner(
+    url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = f"::stop-commands::x\n{'::error::y ' * 30}\n##[add-mask]z"
+    record(url, [exchange(n, "Nine.", said, prompt=said, failed=said if n % 2 else None) for n in range(6)])
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    for words in (
+        ["report"],
+        ["report", "--explain", "errors"],
+        ["pairs"],
+        ["show", "r00000"],
+        ["show", "r00001"],
+    ):
+        with pytest.raises(SystemExit):
+            main([*words, "--store", url])
+        out = capsys.readouterr().out
+        assert out and not [
+            line for line in out.splitlines() if line.strip().startswith("::") or "##[" in line
+        ]
