@@ -8,11 +8,13 @@ from pathlib import Path
 import click
 
 from migrate.commands.output import printed
-from migrate.config import load
+from migrate.config import Config, load
 from migrate.errors import ConfigError
+from migrate.notifying.news import news_of
 from migrate.notifying.receivers import Receiver, receivers
-from migrate.notifying.section import Notify
-from migrate.notifying.telling import rehearse
+from migrate.notifying.telling import rehearse, tell
+from migrate.store import Store
+from reports.document import Document
 
 _EPILOG = """\b
 Example:
@@ -40,7 +42,7 @@ def notify(path: Path, test: bool) -> None:
         raise ConfigError(
             "say --test to try the receivers; to tell them a run's verdict: migrate report --notify"
         )
-    told = asyncio.run(rehearse(named(load(path).notify, path)))
+    told = asyncio.run(rehearse(named(load(path), path)))
     width = max(map(len, told))
     printed(
         "".join(
@@ -52,9 +54,17 @@ def notify(path: Path, test: bool) -> None:
         raise click.exceptions.Exit(2)
 
 
-def named(section: Notify | None, path: Path | None) -> tuple[Receiver, ...]:
+def tell_all(store: Store, document: Document, people: tuple[Receiver, ...]) -> None:
+    """Tells of a report; who could not be told is named on standard error, and is told the next time."""
+    told = asyncio.run(tell(store, str(document.run["id"]), news_of(document), people)) if people else {}
+    for name, why in told.items():
+        if why is not None:
+            click.echo(f"migrate: {name} could not be told: {why}", err=True)
+
+
+def named(config: Config | None, path: Path | None) -> tuple[Receiver, ...]:
     """The receivers of a configuration. Raises ConfigError where it names none."""
-    found = receivers(section) if section is not None else ()
+    found = receivers(config.notify) if config is not None and config.notify is not None else ()
     if not found:
         raise ConfigError(
             f"{path or 'the configuration'}: notify: names nobody; add one, such as notify: {{slack_env: SLACK_WEBHOOK}}"

@@ -12,6 +12,7 @@ from pathlib import Path
 import click
 from click.shell_completion import CompletionItem
 
+from migrate.commands.notify import named, tell_all
 from migrate.commands.output import for_a_log, github, height, printed, screen
 from migrate.commands.recorded import Recorded, recorded
 from migrate.commands.watch import watch
@@ -104,6 +105,9 @@ def _either(names: Sequence[str]) -> str:
     is_flag=True,
     help="Judge again every few seconds until the run ends: one screen at a terminal, else a line each time.",
 )
+@click.option(
+    "--notify", "telling", is_flag=True, help="Also tell those whom notify: names what they do not know yet."
+)
 @click.option("--quiet", is_flag=True, help="No progress.")
 def report(
     path: Path | None,
@@ -113,6 +117,7 @@ def report(
     output: Path | None,
     rule: str | None,
     watching: bool,
+    telling: bool,
     quiet: bool,
 ) -> None:
     """Judge a run and say GO, ROLLBACK or HOLD. A run that still goes on is judged as it stands.
@@ -121,6 +126,8 @@ def report(
     one the run was started under. At a terminal the report is as long as the screen; elsewhere it is whole.
     """
     wanted = _formats(formats, output)
+    if telling and (watching or rule is not None):
+        raise ConfigError("--notify tells of a whole report: leave out --watch and --explain")
     if watching:
         if rule is not None or output is not None or wanted != ["terminal"]:
             raise ConfigError("--watch is for the terminal: leave out --format, --output and --explain")
@@ -131,11 +138,13 @@ def report(
     with recorded(path, url, run_id, quiet=quiet) as found:
         if rule is not None:
             raise click.exceptions.Exit(_explain(found, rule, wanted[0], output))
+        people = named(found.config, path) if telling else ()
         document = make_report(found.store, found.run, notes=found.notes, **found.asked())
+        stands = _as_it_stands(document, iso(found.now))
         for form in wanted:
             if form in TABLES:
                 _tabulate(found, form, output or Path(f"report-{found.run.id}.{form}"))
-    stands = _as_it_stands(document, iso(found.now))
+        tell_all(found.store, stands, people)
     for form in wanted:
         if form not in TABLES:
             said = stands if form == "junit" else document
