@@ -35,10 +35,11 @@ class Plan:
     seconds: float = 1.5
     rate: int = 200
     fault_seconds: float = 3.0
+    page_seconds: float = 8.0
     memory: tuple[int, int] = (50_000, 200_000)
 
 
-QUICK = Plan(rounds=2, seconds=1.0, fault_seconds=1.0, memory=(5_000, 20_000))
+QUICK = Plan(rounds=2, seconds=1.0, fault_seconds=1.0, page_seconds=2.0, memory=(5_000, 20_000))
 
 
 @dataclass(slots=True)
@@ -70,6 +71,7 @@ def main() -> int:
         with process("benchmarks.upstream", "0") as candidate:
             cost(plan, targets, folder, upstream, candidate)
             memory(plan, targets, folder, upstream, candidate)
+            looked_at(plan, targets, folder, upstream, candidate)
         faults(plan, targets, folder, upstream, "answers at once")
         with process("benchmarks.upstream", "0", "answer", "0.02") as slow:
             faults(plan, targets, folder, slow, "answers after 20 ms")
@@ -166,6 +168,24 @@ def memory(plan: Plan, targets: Targets, folder: Path, upstream: int, candidate:
     print(f"\nMemory of the gateway: {before:.1f} MB after {first:,} requests, {after:.1f} MB after {last:,}")
     targets.check(
         abs(after - before) <= 20, f"RSS from {first:,} to {last:,} requests: {after - before:+.1f} MB (± 20)"
+    )
+
+
+def looked_at(plan: Plan, targets: Targets, folder: Path, upstream: int, candidate: int) -> None:
+    """Throughput at 10 % with the live page open, which has the run judged beside it, and without, in turns."""
+    found: dict[bool, list[float]] = {False: [], True: []}
+    with gateway(folder / "page", baseline=upstream, candidate=candidate, percent=10) as running:
+        load("whole", running.port, 32, 1)
+        for turn in range(plan.rounds):
+            for open_ in (False, True) if turn % 2 else (True, False):
+                with running.looked_at() if open_ else contextlib.nullcontext():
+                    found[open_].append(load("whole", running.port, 32, plan.page_seconds)["rate"])
+                running.settle()
+    closed, opened = (median(found[which]) for which in (False, True))
+    print(f"\nLive page: {closed:,.0f} requests/s closed, {opened:,.0f} open")
+    targets.check(
+        opened >= 0.97 * closed,
+        f"throughput with the live page open: {opened / closed - 1:+.1%} (at least -3 %)",
     )
 
 

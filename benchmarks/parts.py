@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import re
 import subprocess
 import sys
+import threading
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -37,6 +40,35 @@ class Gateway:
         with urllib.request.urlopen(f"http://localhost:{self.admin}/status", timeout=10) as answer:
             document: dict[str, Any] = json.load(answer)
         return document
+
+    @contextlib.contextmanager
+    def looked_at(self) -> Iterator[None]:
+        """What an open live page asks, as often as it does."""
+        closed = threading.Event()
+        asked = threading.Thread(target=self._look, args=(closed,), daemon=True)
+        asked.start()
+        try:
+            yield
+        finally:
+            closed.set()
+            asked.join(10)
+
+    def _look(self, closed: threading.Event) -> None:
+        shown: str | None = None
+        for turn in itertools.count():
+            self.status()
+            if turn % 5 in (0, 2):  # every five seconds, the status every two
+                with contextlib.suppress(urllib.error.HTTPError):  # 404: no report yet
+                    page = f"http://localhost:{self.admin}/report.html"
+                    with urllib.request.urlopen(
+                        urllib.request.Request(page, method="HEAD"), timeout=10
+                    ) as answer:
+                        mark = answer.headers["ETag"]
+                    if mark != shown:
+                        urllib.request.urlopen(page, timeout=10).read()
+                        shown = mark
+            if closed.wait(2.0):
+                return
 
     def mirror(self, *, on: bool) -> None:
         """Presses the kill switch."""

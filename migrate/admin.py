@@ -6,11 +6,13 @@ State changes by POST only. Who may use it is said in ``access``.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any, Protocol
 
 import orjson
 from aiohttp import web
 
+from migrate import live
 from migrate.access import guarded
 from migrate.metrics import CONTENT_TYPE, exposition
 
@@ -33,6 +35,9 @@ class Operated(Protocol):
 
     def status(self) -> dict[str, Any]:
         """Everything worth knowing, as a JSON object."""
+
+    def looked(self) -> Path | None:
+        """Somebody looks at the live page: the report as it was judged last, if it was."""
 
     def mirror(self, *, on: bool) -> None:
         """Starts or stops mirroring; both may be said twice."""
@@ -71,6 +76,7 @@ def application(operated: Operated, token: str | None = None) -> web.Application
         return web.Response(body=exposition(operated.status()), headers={"Content-Type": CONTENT_TYPE})
 
     app = web.Application(middlewares=[guarded(token)])
+    app.router.add_routes(live.routes(operated.looked))
     app.router.add_get("/healthz", healthz)
     app.router.add_get("/readyz", readyz)
     app.router.add_get("/status", status)

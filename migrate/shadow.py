@@ -15,9 +15,11 @@ import secrets
 import signal
 import socket
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -114,6 +116,10 @@ class Operation:
         """Whether the candidate has failed so often that its circuit breaker is not closed."""
         return str(self.mirror_process.status.get("breaker", "closed")) != "closed"
 
+    def looked(self) -> Path | None:
+        """Somebody looks at the live page."""
+        return self.judging.looked() if self.judging else None
+
     def mirror(self, *, on: bool) -> None:
         """The kill switch: from the next request on nothing is mirrored, and copies in flight are cancelled."""
         self.gateway.tap.mirroring = on
@@ -155,13 +161,14 @@ async def _execute(run: Run, say: Say) -> int:
             say=say,
         )
         gateway = Gateway(upstream, Tap(config.shadow, mirror.send), max_body=config.gateway.max_body)
-        operation = Operation(run, gateway, mirror, _judging(run, mirror, say))
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="migrate-"))
+        operation = Operation(run, gateway, mirror, _judging(run, mirror, Path(folder) / "report.html", say))
         try:
             await mirror.start()
             await _serve(operation, client_side, admin_side, stop, say)
         finally:
             await mirror.stop(FLUSH)
-        if operation.judging is not None:
+        if operation.judging is not None and config.notify is not None:
             (_silent if run.quiet else say)("the run is judged once more, for those whom notify: names")
             await operation.judging.once(LAST)
     return stop.result() if stop.done() else 0
@@ -239,16 +246,17 @@ async def _judge(operation: Operation) -> None:
         await operation.judging.run(operation.alarmed)
 
 
-def _judging(run: Run, mirror: Mirror, say: Say) -> Periodic | None:
-    """``None`` where nobody wants to know while the run goes on, or where there is nothing to judge."""
-    if run.config.notify is None or run.kind != "shadow":
+def _judging(run: Run, mirror: Mirror, page: Path, say: Say) -> Periodic | None:
+    """``None`` where there is nothing to judge."""
+    if run.kind != "shadow":
         return None
 
     def initial() -> bytes:
         config = run.config.model_dump(mode="json", by_alias=True)
-        return orjson.dumps({"config": config, "run": mirror.run})
+        return orjson.dumps({"config": config, "run": mirror.run, "page": str(page)})
 
-    return Periodic(initial=initial, every=run.config.notify.every, say=say)
+    notify = run.config.notify
+    return Periodic(initial=initial, every=notify.every if notify else None, page=page, say=say)
 
 
 def _counted(operation: Operation) -> Counted:
@@ -265,7 +273,9 @@ def _announce(operation: Operation, client_side: socket.socket, admin_side: sock
     share, paths = f"{config.shadow.percent * 100:g} %", ", ".join(config.shadow.paths)
     say(f"{share} of {paths} {whom}, sampled by {config.shadow.sample_by}")
     say(f"run {operation.mirror_process.run} goes into {config.store.url}")
-    say(f"status: {url}/status · stop mirroring at once: curl -X POST {url}/mirroring/stop")
+    say(
+        f"live page: {url}/ · status: {url}/status · stop mirroring at once: curl -X POST {url}/mirroring/stop"
+    )
     if run.duration is not None:
         say(f"ends by itself after {run.duration:g} s")
 

@@ -1,9 +1,10 @@
 """``python -m migrate.notifying``: judges a run once and tells whoever does not know yet, in a process of its own.
 
-Standard input holds one JSON object, ``{"config": {…}, "run": "…"}``, with the configuration as ``Config.model_dump(mode="json",
-by_alias=True)`` gives it. Standard output gets two lines of JSON: ``{"verdict": …}`` (``news.facts_of``) as soon as there is one,
-then ``{"told": {…}}``, by receiver why it could not be told, or ``null``. What goes wrong is one line on standard error, and the
-error's exit code. It judges as ``migrate report`` does, by the policy of the run.
+Standard input holds one JSON object, ``{"config": {…}, "run": "…", "page": "…"}``, with the configuration as
+``Config.model_dump(mode="json", by_alias=True)`` gives it; ``page`` is the file that the report replaces. Standard output
+gets two lines of JSON: ``{"verdict": …}`` (``news.facts_of``) as soon as there is one, then ``{"told": {…}}``, by receiver
+why it could not be told, or ``null``. What goes wrong is one line on standard error, and the error's exit code. It judges as
+``migrate report`` does, by the policy of the run.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import asyncio
 import signal
 import sys
 import time
+from pathlib import Path
 
 import orjson
 
@@ -24,6 +26,7 @@ from migrate.report import embedder, report, second_opinion
 from migrate.store import Store
 from replay.exchange import JSON
 from reports.document import Document
+from reports.render.html import render_html
 
 
 def main() -> int:
@@ -32,19 +35,30 @@ def main() -> int:
         signal.signal(number, signal.SIG_IGN)  # the gateway says when to stop
     start = orjson.loads(sys.stdin.buffer.read())
     try:
-        _run(Config.model_validate(start["config"]), start["run"])
+        _run(Config.model_validate(start["config"]), start["run"], Path(start["page"]))
     except MigrateError as error:
         print(f"migrate: {error}", file=sys.stderr)
         return error.exit_code
     return 0
 
 
-def _run(config: Config, run: str) -> None:
+def _run(config: Config, run: str, page: Path) -> None:
     with Store.open(config.store.url) as store:
         document = _judged(store, config, run)
         _say({"verdict": facts_of(document)})
+        _put(page, render_html(document))
         found = receivers(config.notify) if config.notify else ()
         _say({"told": asyncio.run(tell(store, run, news_of(document), found))})
+
+
+def _put(page: Path, text: str) -> None:
+    """Whole at any moment: who reads it now reads the one before."""
+    made = page.with_suffix(".new")
+    try:
+        made.write_text(text, encoding="utf-8")
+        made.replace(page)
+    except OSError as error:
+        print(f"migrate: {page} cannot be written: {error.strerror}", file=sys.stderr)
 
 
 def _judged(store: Store, config: Config, run: str) -> Document:

@@ -1,17 +1,20 @@
 """A run judged again and again while it goes on, by a process that has the processor last; the gateway only reads its lines.
 
-No request waits for any of it: judging, telling people and their servers that hang all happen over there.
+No request waits for any of it: judging, telling people and their servers that hang all happen over there. It is judged every so
+often where a configuration says so (``notify:``), and soon and often while somebody looks at the live page.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import os
 import sys
 import time
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -24,6 +27,9 @@ COMMAND = (sys.executable, "-m", "migrate.notifying")
 _NICENESS = 19
 _LONGEST_S = 1_800.0
 _LOOK_S = 2.0
+_OFTEN_S = 10.0
+_LOOKING_S = 30.0
+"""After the page asked last, which it does every five seconds."""
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 """A judgement has time; the other cores are production's."""
 
@@ -31,29 +37,43 @@ _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM
 class Periodic:
     """The judgements of one run.
 
-    ``initial`` makes what the process reads (see ``migrate.notifying.__main__``); ``every`` is in seconds; ``say`` takes lines
-    for the person who watches.
+    ``initial`` makes what the process reads (see ``migrate.notifying.__main__``); ``every`` is in seconds, ``None``: only while
+    somebody looks; ``page``: where the report is put; ``say`` takes lines for the person who watches.
     """
 
     def __init__(
         self,
         *,
         initial: Callable[[], bytes],
-        every: float,
+        every: float | None,
+        page: Path,
         say: Callable[[str], None],
         command: Sequence[str] = COMMAND,
     ) -> None:
         self._initial, self._every, self._say, self._command = initial, every, say, command
+        self.page = page
+        self._looked_at = -math.inf
+        self._took = 0.0
         self._verdict: JSON | None = None
         self._at = 0.0
         self._problem: str | None = None
         self._receivers: dict[str, JSON] = {}
 
+    def looked(self) -> Path | None:
+        """Somebody looks: the run is judged more often for a while. Returns the report; ``None`` before the first one."""
+        self._looked_at = time.monotonic()
+        return self.page if self.page.exists() else None
+
     def status(self) -> JSON:
-        """For ``/status``: the verdict as it stands, and who could not be told. ``problem``: why the last try gave no verdict."""
+        """For ``/status``: the verdict as it stands, and who could not be told. ``problem``: why the last try gave no verdict.
+
+        No verdict (``None``) where nobody is told of any and nobody looked yet.
+        """
+        if self._every is None and self._verdict is None and self._problem is None:
+            return {"verdict": None, "receivers": {}}
         now = time.time()
         age = None if self._verdict is None else time.monotonic() - self._at
-        held = standing(self._verdict, age=age, every=self._every, now=iso(now))
+        held = standing(self._verdict, age=age, every=self._every or _LOOKING_S, now=iso(now))
         return {"verdict": held | {"problem": self._problem}, "receivers": self._receivers}
 
     async def run(self, alarmed: Callable[[], bool]) -> None:
@@ -65,6 +85,7 @@ class Periodic:
     async def once(self, within: float) -> None:
         """One judgement. Never raises for what goes wrong with it; it is ended after ``within`` seconds."""
         problem: str | None
+        start = time.monotonic()
         try:
             problem = await asyncio.wait_for(self._judge(), within)
         except TimeoutError:
@@ -75,15 +96,22 @@ class Periodic:
             problem = "its process said what is no line of JSON"
         if problem is not None and problem != self._problem:
             self._say(f"the run could not be judged: {problem}")
-        self._problem = problem
+        self._problem, self._took = problem, time.monotonic() - start
 
     async def _pause(self, alarmed: Callable[[], bool]) -> None:
-        until, before = time.monotonic() + self._every, alarmed()
-        while (left := until - time.monotonic()) > 0:
+        start, before = time.monotonic(), alarmed()
+        while (left := start + self._pace() - time.monotonic()) > 0:
             await asyncio.sleep(min(_LOOK_S, left))
-            if alarmed() and not before:
+            if self._every is not None and alarmed() and not before:
                 return
             before = alarmed()
+
+    def _pace(self) -> float:
+        """Seconds from the end of one judgement to the next. For who looks at most a quarter of the time is spent."""
+        every = math.inf if self._every is None else self._every
+        if time.monotonic() - self._looked_at > _LOOKING_S:
+            return every
+        return min(every, max(_OFTEN_S, 3 * self._took)) if self._took else 0.0
 
     async def _judge(self) -> str | None:
         """Returns why there is no verdict, or ``None``."""

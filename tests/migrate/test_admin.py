@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from base64 import b64encode
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,6 +25,9 @@ class Operation:
 
     def status(self) -> dict[str, Any]:
         return {"mirroring": self.mirroring, "counters": {"passed": 3}}
+
+    def looked(self) -> Path | None:
+        return None
 
     def mirror(self, *, on: bool) -> None:
         self.mirroring = on

@@ -7,6 +7,7 @@ import json
 import os
 import sys
 import time
+from pathlib import Path
 
 from migrate.notifying.periodic import Periodic
 
@@ -19,10 +20,17 @@ GO = {
 }
 
 
-def periodic(script: str, *, every: float = 300.0) -> tuple[Periodic, list[str]]:
+def periodic(script: str, *, every: float | None = 300.0) -> tuple[Periodic, list[str]]:
     lines: list[str] = []
     command = (sys.executable, "-c", script)
-    return Periodic(initial=lambda: b'{"run": "r1"}', every=every, say=lines.append, command=command), lines
+    made = Periodic(
+        initial=lambda: b'{"run": "r1"}',
+        every=every,
+        page=Path("/nowhere/report.html"),
+        say=lines.append,
+        command=command,
+    )
+    return made, lines
 
 
 def saying(*lines: object, then: str = "") -> str:
