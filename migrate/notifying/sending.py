@@ -70,10 +70,12 @@ async def _attempt(receiver: Receiver, news: News) -> None:
 
 
 async def _post(post: Post) -> None:
-    """Reads no more of an answer than its head. A redirect is not followed: the message is for one address."""
+    """Reads no more of an answer than its head. A redirect is not followed: the message is for one address. A proxy of the
+    environment gets what is encrypted alone."""
+    encrypted = post.url.startswith("https://")
     try:
         async with (
-            httpx.AsyncClient(timeout=_ONE_S, follow_redirects=False) as client,
+            httpx.AsyncClient(timeout=_ONE_S, follow_redirects=False, trust_env=encrypted) as client,
             client.stream("POST", post.url, content=post.body, headers=post.headers) as answer,
         ):
             status, after = answer.status_code, answer.headers.get("Retry-After", "")
