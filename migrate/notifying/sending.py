@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import smtplib
 import ssl
+import threading
 import time
+from collections.abc import Callable
 
 import httpx
 from tenacity import (
@@ -18,6 +21,7 @@ from tenacity import (
 
 from migrate.notifying.news import News
 from migrate.notifying.receivers import Letter, Post, Receiver
+from reports.render.text import plain
 
 _ONE_S = 10.0
 """For one attempt."""
@@ -64,7 +68,7 @@ async def _attempt(receiver: Receiver, news: News) -> None:
         if isinstance(message, Post):
             await asyncio.wait_for(_post(message), _ONE_S)
         else:
-            await asyncio.wait_for(asyncio.to_thread(_mail, message), 3 * _ONE_S)
+            await asyncio.wait_for(_beside(_mail, message), 3 * _ONE_S)
     except TimeoutError:
         raise Refused("did not answer in time", again=True) from None
 
@@ -80,7 +84,7 @@ async def _post(post: Post) -> None:
         ):
             status, after = answer.status_code, answer.headers.get("Retry-After", "")
     except (httpx.HTTPError, httpx.InvalidURL, ssl.SSLError, OSError) as error:
-        raise Refused(f"could not be reached ({type(error).__name__})", again=True) from None
+        raise _away(error) from None
     if 200 <= status < 300:
         return
     if 300 <= status < 400:
@@ -91,12 +95,46 @@ async def _post(post: Post) -> None:
     )
 
 
+def _away(error: Exception) -> Refused:
+    """In the words of the system, where they are of a connection; other words may hold what was sent."""
+    known = isinstance(error, httpx.ConnectError | OSError) and str(error)
+    return Refused(
+        f"could not be reached ({plain(str(error), 200) if known else type(error).__name__})", again=True
+    )
+
+
 _AGAIN = (408, 425, 429)
 _MEANS = {
     401: ": it does not know the key",
     403: ": the key may not do this, or the address is no longer in use",
     404: ": there is nothing at this address, or no longer",
 }
+
+
+async def _beside(work: Callable[[Letter], None], letter: Letter) -> None:
+    """In a thread that dies with the process: a mail server may talk without end, and nobody has to wait for it."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[None] = loop.create_future()
+
+    def settle(error: Exception | None) -> None:
+        if done.cancelled():
+            return
+        if error is None:
+            done.set_result(None)
+        else:
+            done.set_exception(error)
+
+    def run() -> None:
+        try:
+            work(letter)
+            found = None
+        except Exception as error:  # noqa: BLE001 - handed over to who waits
+            found = error
+        with contextlib.suppress(RuntimeError):  # the loop has ended
+            loop.call_soon_threadsafe(settle, found)
+
+    threading.Thread(target=run, daemon=True).start()
+    await done
 
 
 def _mail(letter: Letter) -> None:
@@ -114,7 +152,7 @@ def _mail(letter: Letter) -> None:
     except smtplib.SMTPNotSupportedError:
         raise Refused("offers no STARTTLS or no login; see email.tls", again=False) from None
     except (smtplib.SMTPException, OSError) as error:
-        raise Refused(f"could not be reached ({type(error).__name__})", again=True) from None
+        raise _away(error) from None
 
 
 _SAYS = {

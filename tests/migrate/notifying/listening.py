@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+import socketserver
+import ssl
+import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
@@ -42,12 +46,14 @@ class Hook:
 
 
 @asynccontextmanager
-async def hook(*answers: Any) -> AsyncIterator[Hook]:
+async def hook(*answers: Any, tls: ssl.SSLContext | None = None) -> AsyncIterator[Hook]:
     """A receiver that is there meanwhile."""
     one = Hook(answers=list(answers) or [200])
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", one.handle)
-    async with TestServer(app) as server:
+    server = TestServer(app, scheme="https" if tls else "http")
+    await server.start_server(ssl=tls)
+    async with server:
         one.url = str(server.make_url("")).rstrip("/")
         yield one
 
@@ -77,3 +83,25 @@ def mailbox(says: str = "250 OK", **server: Any) -> Iterator[tuple[Mailbox, int]
         yield box, port
     finally:
         controller.stop()
+
+
+@contextmanager
+def endless(spoken: bytes) -> Iterator[int]:
+    """A server that says the same for ever to whoever connects, and its port."""
+
+    class Talk(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            with contextlib.suppress(OSError):
+                while not over.wait(0.01):
+                    self.request.sendall(spoken)
+
+    over = threading.Event()
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Talk) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+        thread.start()
+        try:
+            yield server.server_address[1]
+        finally:
+            over.set()
+            server.shutdown()
+            thread.join()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 import ssl
 from dataclasses import replace
 from email.utils import parsedate_to_datetime
@@ -17,7 +18,7 @@ from migrate.errors import ConfigError
 from migrate.notifying.news import News, trial
 from migrate.notifying.receivers import Receiver, receivers, signature
 from migrate.notifying.sending import send
-from tests.migrate.notifying.listening import Hook, hook, mailbox
+from tests.migrate.notifying.listening import Hook, endless, hook, mailbox
 
 KEY = base64.b64encode(b"k" * 32).decode()
 BASE = "baseline: {kind: vllm, url: 'http://127.0.0.1:1'}\n"
@@ -169,6 +170,36 @@ async def test_a_receiver_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch
         monkeypatch.setattr("migrate.notifying.sending._LONGEST_S", 0.01)
         assert await send(only("{slack_env: SLACK_WEBHOOK}"), ROLLBACK) == "did not answer in time"
     assert 2 <= len(server.got) <= 4
+
+
+@pytest.mark.parametrize("spoken", [b"", b"220-still here\r\n"])
+async def test_a_mail_server_that_never_comes_to_the_point_is_given_up(
+    spoken: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("migrate.notifying.sending._ONE_S", 0.2)
+    monkeypatch.setattr("migrate.notifying.sending._LONGEST_S", 0.01)
+
+    with endless(spoken) as port:
+        text = f"{{email: {{host: 127.0.0.1, port: {port}, from: a@example.com, to: [b@example.com]}}}}"
+        problem = await send(only(text), ROLLBACK)
+    assert problem is not None and re.search("in time|timed out", problem)
+
+
+async def test_a_certificate_that_nobody_vouches_for_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("migrate.notifying.sending._LONGEST_S", 0.01)
+    authority = trustme.CA()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("localhost").configure_cert(context)
+    async with hook(tls=context) as server:
+        monkeypatch.setenv("SLACK_WEBHOOK", f"https://localhost:{server.url.rpartition(':')[2]}/hidden")
+        problem = await send(only("{slack_env: SLACK_WEBHOOK}"), ROLLBACK)
+        assert problem is not None and "certificate verify failed" in problem and "hidden" not in problem
+        authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
+        assert await send(only("{slack_env: SLACK_WEBHOOK}"), ROLLBACK) is None
+    assert [path for path, _, _ in server.got] == ["/hidden"]
 
 
 @pytest.mark.parametrize(
