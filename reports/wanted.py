@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 import numpy as np
 
 from replay.exchange import Outcome
+from reports.causes import Cause
 from reports.columns import CODE
 from reports.compare.model import rank
 from reports.gathered import Gathered
@@ -49,7 +50,14 @@ def ids(seen: Gathered, wanted: Wanted) -> Iterator[str]:
 def _may_be(seen: Gathered, wanted: Wanted, excess: np.ndarray) -> Flags:
     fits = np.ones(len(seen), dtype=np.bool_)
     if wanted.finding is not None:
-        fits &= seen.severity >= 0
+        of = causes(seen, wanted.finding)
+        first, last = (
+            min((one.first_at for one in of), default=1.0),
+            max((one.last_at for one in of), default=0.0),
+        )
+        fits &= (
+            (seen.severity > rank(Severity.EQUAL)) & (seen.columns.at >= first) & (seen.columns.at <= last)
+        )
     if wanted.severity is not None:
         unscored = (seen.columns.differs < 0) & (wanted.severity is Severity.INVALID)
         fits &= unscored | (seen.severity == rank(wanted.severity))
@@ -64,12 +72,22 @@ def fits(item: Item, wanted: Wanted) -> bool:
     """Whether a pair that may be wanted is, now that its findings are at hand."""
     if wanted.severity is not None and severity(item) is not wanted.severity:
         return False
-    return wanted.finding is None or any(matches(finding, wanted.finding) for finding in findings(item))
+    return wanted.finding is None or bool(shares(item, wanted.finding))
+
+
+def causes(seen: Gathered, pattern: str) -> list[Cause]:
+    """Those of the run whose category is of that pattern."""
+    return [one for one in seen.causes if fnmatchcase(one.category, pattern)]
+
+
+def shares(item: Item, pattern: str) -> int:
+    """In how many causes of that pattern a pair has its share: all pairs together have as many as the causes count."""
+    return len({(one.category, one.comparator, one.side) for one in findings(item) if matches(one, pattern)})
 
 
 def matches(finding: Finding, pattern: str) -> bool:
-    """Whether its category is of that pattern."""
-    return fnmatchcase(finding.category, pattern)
+    """Whether its category is of that pattern; one that says EQUAL is none."""
+    return finding.severity is not Severity.EQUAL and fnmatchcase(finding.category, pattern)
 
 
 def findings(item: Item) -> list[Finding]:

@@ -20,7 +20,7 @@ from reports.render.listed import as_json, render_terminal
 from reports.shown import Item
 from reports.slicing import DIMENSIONS
 from reports.tabular import pairs_csv
-from reports.wanted import Wanted, fits, ids
+from reports.wanted import Wanted, causes, fits, ids, shares
 
 _AT_ONCE = 64
 """Pairs that are looked at together."""
@@ -107,9 +107,14 @@ def pairs(
 
 
 def _fitting(seen: Gathered, look: Look, wanted: Wanted) -> Iterator[Item]:
+    """Looked at until no other can fit."""
     candidates = ids(seen, wanted)
-    while some := list(islice(candidates, _AT_ONCE)):
-        yield from (item for item in look(some) if fits(item, wanted))
+    left = None if wanted.finding is None else sum(one.count for one in causes(seen, wanted.finding))
+    while (left is None or left > 0) and (some := list(islice(candidates, _AT_ONCE))):
+        items = look(some)
+        if wanted.finding is not None and left is not None:
+            left -= sum(shares(item, wanted.finding) for item in items)
+        yield from (item for item in items if fits(item, wanted))
 
 
 def _told(seen: Gathered, wanted: Wanted, count: int, *, more: bool) -> None:

@@ -12,13 +12,16 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from migrate.admin import NOT_JUDGED
 from migrate.cli import main
 from migrate.commands.launch import _keep
 from migrate.config import Backend
 from migrate.launching.command import Command
+from migrate.notifying.news import facts_of, news_of, trial
+from migrate.notifying.standing import standing
 from replay.told import Told
 from tests.migrate.test_report import record
-from tests.reports.builders import alike, calling, exchange, wrong
+from tests.reports.builders import alike, calling, document, exchange, wrong
 from tests.shadowing import simulator
 
 ROOT = Path(__file__).parents[2]
@@ -172,6 +175,17 @@ def test_launch(tmp_path: Path) -> None:
         file, backend, "candidate", Command(words=("vllm", "serve", "m")), Told(version="0.32", models=("m",))
     )
     conforms("launch", json.loads(file.read_text()))
+
+
+def test_what_is_told_while_a_run_goes_on() -> None:
+    for made in (document(alike()), document([exchange(0)])):
+        for news in news_of(made):
+            conforms("notice", news.body())
+        for age in (None, 1.0, 1e6):
+            conforms("verdict", standing(facts_of(made), age=age, every=60.0, now="2099-01-01T00:00:00Z"))
+    conforms("notice", trial("2026-01-01T00:00:00Z").body())
+    conforms("verdict", standing(None, age=None, every=60.0, now="2026-01-01T00:00:00Z"))
+    conforms("verdict", NOT_JUDGED)
 
 
 @pytest.fixture(scope="module")
