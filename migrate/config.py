@@ -31,6 +31,7 @@ from migrate.launching.section import Launch
 from migrate.notifying.section import Notify
 from migrate.presets import presets
 from migrate.prices import listed
+from migrate.tracing import Traces
 from migrate.variables import Variable
 from replay.units import parse_count, parse_size
 from reports.costing import GpuPrice, Quote, TokenPrice
@@ -432,6 +433,8 @@ class Config(Section):
     embeddings: Embeddings = Embeddings()
     judge: JudgeSection | None = None
     """``None``: nothing but rules and similarity decides."""
+    traces: Traces | None = None
+    """Where spans of copies and repeats go; ``None``: nowhere."""
     notify: Notify | None = None
     """Who is told of verdicts; ``None``: a run is judged when somebody asks. ``{}``: while it goes on, too, telling nobody."""
     policy: Policy = Policy()

@@ -25,7 +25,7 @@ from typing import Any
 import orjson
 from aiohttp import web
 
-from migrate import __version__, admin, leaving
+from migrate import __version__, admin, leaving, tracing
 from migrate.channel import Counted
 from migrate.config import Config
 from migrate.downstream import Server
@@ -132,6 +132,7 @@ def execute(run: Run, say: Say) -> int:
     ``say`` takes lines for the person who watches. Raises ConfigError before anything listens, and MirrorFailed when
     the store cannot be opened.
     """
+    tracing.ready(run.config.traces)
     _raise_file_limit(say)
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         return runner.run(_execute(run, say))

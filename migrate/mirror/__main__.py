@@ -27,6 +27,7 @@ from typing import Any
 import orjson
 import uvloop
 
+from migrate import tracing
 from migrate.channel import Control, Frames, MirrorStatus, encode, message
 from migrate.config import Config
 from migrate.errors import MigrateError
@@ -35,6 +36,7 @@ from migrate.redact import Redactor
 from migrate.servers import backends, watched
 from migrate.store import Store, Writer
 from replay.client import Client
+from replay.exchange import Arm
 
 _STATUS_S = 1.0
 _DRAIN_S = 8.0
@@ -71,19 +73,31 @@ async def _run(sock: socket.socket, start: dict[str, Any]) -> bool:
         writer = Writer(store, run)
         async with Client() as client:
             redactor = Redactor(config.redact, bytes.fromhex(start["salt"]))
+            spans = tracing.spans(config.traces, run=run, urls=_urls(config))
             mirror = Mirror(
-                config, client=client, redactor=redactor, writer=writer, counted=store.counters(run)
+                config,
+                client=client,
+                redactor=redactor,
+                writer=writer,
+                counted=store.counters(run),
+                spans=spans,
             )
             gc.collect()
             gc.freeze()
             async with watched(store, run, backends(config)):
                 told = await _serve(sock, mirror, run, held=store.count(run))
         flushed = await asyncio.to_thread(writer.close, _FLUSH_S)
+        await asyncio.to_thread(spans.close)
         if flushed:
             store.end_run(run, at=time.time(), status="ended" if told else "cut")
         else:
             print(f"migrate: the store took no more: {writer.status()['error']}", file=sys.stderr)
         return flushed
+
+
+def _urls(config: Config) -> dict[Arm, str]:
+    urls = {arm: backend.url for arm, backend in backends(config)}
+    return urls | {Arm.BASELINE_REPEAT: config.baseline.url}
 
 
 def _begin(store: Store, config: Config, kind: str) -> str:

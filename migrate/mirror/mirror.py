@@ -24,6 +24,7 @@ from migrate.mirror.retry import send_with_retries
 from migrate.redact import Redactor
 from migrate.sampling import digest, position
 from migrate.store import Writer
+from migrate.tracing import NoSpans, Spans
 from replay.client import Call, Client
 from replay.decoding import observe
 from replay.exchange import Arm, Failure, Observation, Outcome, Recording, Request
@@ -72,7 +73,9 @@ class Mirror:
         redactor: Redactor,
         writer: Writer,
         counted: Mapping[str, int] | None = None,
+        spans: Spans | None = None,
     ) -> None:
+        self._spans = spans or NoSpans()
         self._config, self._client, self._redactor, self._writer = config, client, redactor, writer
         breaker = config.policy.circuit_breaker
         self._breaker = Breaker(failures=breaker.failures, recovery=breaker.recovery)
@@ -373,6 +376,7 @@ class Mirror:
             self.counters["mirror_failed"] += 1
             return self._dropped(request, arm, at, "mirror_failed")
         self._store(kept)
+        self._spans.observed(request, kept)
         return seen
 
     def _store(self, seen: Observation) -> None:
