@@ -158,7 +158,7 @@ class Columns(Table):
     """What servers said of themselves, in order of name."""
     traits: tuple[str, ...]
     """Names of the columns of each arm's ``traits``."""
-    slices: NDArray[np.int32]
+    slices: NDArray[np.signedinteger[Any]]
     """A column for each of ``dimensions``: an index into its values, -1 where it is not known."""
     dimensions: tuple[tuple[str, tuple[str, ...]], ...]
     """Each dimension with its values."""
@@ -271,11 +271,12 @@ def _languages(*arms: list[Measured]) -> tuple[str, ...]:
 
 def _slices(
     pairs: Sequence[Pair], most: int | None
-) -> tuple[tuple[tuple[str, tuple[str, ...]], ...], NDArray[np.int32]]:
+) -> tuple[tuple[tuple[str, tuple[str, ...]], ...], NDArray[np.signedinteger[Any]]]:
     """The dimensions with their most frequent values, and each pair's place; rarer values together are ``OTHER``."""
     order = in_order({name for pair in pairs for name in pair.labels})
     found = [coded([pair.labels.get(name) for pair in pairs], most) for name in order]
-    places = np.array([codes for _, codes in found], dtype=np.int32).reshape(len(order), len(pairs))
+    kind = np.int32 if most is None else np.int8
+    places = np.array([codes for _, codes in found], dtype=kind).reshape(len(order), len(pairs))
     dimensions = tuple((name, values) for name, (values, _) in zip(order, found, strict=True))
     return dimensions, np.ascontiguousarray(places.T)
 

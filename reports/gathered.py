@@ -86,7 +86,7 @@ class Gathered:
         known = seconds[~np.isnan(seconds)]
         return Timed(requests=known.size, seconds=Counted.of(known))
 
-    def label(self, dimension: str) -> tuple[tuple[str, ...], NDArray[np.int32]]:
+    def label(self, dimension: str) -> tuple[tuple[str, ...], NDArray[np.signedinteger[Any]]]:
         """A dimension's values, and the place of each pair's among them; -1 where it is not known."""
         for column, (name, values) in enumerate(self.columns.dimensions):
             if name == dimension:
@@ -156,9 +156,13 @@ class _Growing:
         self.size += rows
 
     def take(self, name: str) -> NDArray[Any]:
-        """Once; a column of which nothing is known takes no memory."""
+        """Once; a column of which nothing is known, or that says the same of all, takes no memory."""
         known = self._arrays.pop(name, None)
-        return np.broadcast_to(np.array(np.nan), (self.size,)) if known is None else known[: self.size]
+        if known is None:
+            return np.broadcast_to(np.array(np.nan), (self.size,))
+        found = known[: self.size]
+        alike = found.ndim == 1 and self.size > 0 and bool((found == found[0]).all())
+        return np.broadcast_to(found[0], found.shape) if alike else found
 
     def coded(self, name: str) -> tuple[list[str], NDArray[np.int32]]:
         """The words of an array, and the place of each pair's among them; -1 where there is none."""
@@ -245,10 +249,10 @@ def _traits(rates: NDArray[np.int8], said: NDArray[np.int32], languages: int) ->
     return traits
 
 
-def _slices(whole: _Growing) -> tuple[tuple[tuple[str, tuple[str, ...]], ...], NDArray[np.int32]]:
+def _slices(whole: _Growing) -> tuple[tuple[tuple[str, tuple[str, ...]], ...], NDArray[np.int8]]:
     """The dimensions with their most frequent values, and each pair's place."""
     order, dimensions = in_order(whole.labels()), []
-    slices = np.empty((whole.size, len(order)), dtype=np.int32)
+    slices = np.empty((whole.size, len(order)), dtype=np.int8)
     for column, name in enumerate(order):
         values, slices[:, column] = most_frequent(*whole.coded(f"{LABELLED}{name}"))
         dimensions.append((name, values))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -98,6 +98,25 @@ def _applies(columns: Columns, latency: Latency, frame: Frame) -> Flags | str:
     return having
 
 
+_Read = Callable[[Columns, Frame], Reading | Unread]
+
+
+def _light(read: _Read) -> _Read:
+    """Reads again when the interval is asked for: until then its latencies, as long as the run, are nobody's memory."""
+
+    def light(columns: Columns, frame: Frame) -> Reading | Unread:
+        found = read(columns, frame)
+        if isinstance(found, Unread):
+            return found
+        return replace(found, bounds=lambda: _bounds(read(columns, frame)))
+
+    return light
+
+
+def _bounds(read: Reading | Unread) -> tuple[float, float]:
+    return read.bounds() if isinstance(read, Reading) else (-math.inf, math.inf)
+
+
 def median(
     latency: Latency, promise: Callable[[Policy], LatencyRule]
 ) -> Callable[[Columns, Frame], Reading | Unread]:
@@ -116,7 +135,7 @@ def median(
         missing = int(np.count_nonzero(~known))
         return _differences(columns.take(kept), base[kept], candidate[kept], missing, rule, frame)
 
-    return read
+    return _light(read)
 
 
 def _differences(
@@ -182,7 +201,7 @@ def p95(
         tail = _Tail.of(threshold[ready], untied(base, columns.position), candidate, rule)
         return _exceedances(columns, known, kept, tail, frame)
 
-    return read
+    return _light(read)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,8 +27,8 @@ TOLERATED_RATIO = 1.1
 
 def quality(columns: Columns, scale: Scale) -> tuple[Drift, ...]:
     """Lengths and rates over pairs that both arms answered; ``columns`` are the pairs that count, in time order."""
-    answered = columns.take(columns.baseline.answered & columns.candidate.answered)
-    found = [*_lengths(answered, scale), *_rates(answered, scale)]
+    answered = columns.baseline.answered & columns.candidate.answered
+    found = [*_lengths(columns, answered, scale), *_rates(columns, answered, scale)]
     named = e_bh(np.array([drift.evidence or 0.0 for drift in found]), scale.alpha)
     return tuple(replace(drift, named=bool(name)) for drift, name in zip(found, named, strict=True))
 
@@ -47,12 +47,12 @@ def _two(columns: Columns, before: NDArray[Any], after: NDArray[Any], known: Fla
     return _Two(columns.at[known], before[known], after[known], weights(columns.session[known]))
 
 
-def _lengths(columns: Columns, scale: Scale) -> Iterator[Drift]:
+def _lengths(columns: Columns, answered: Flags, scale: Scale) -> Iterator[Drift]:
     for name in ("characters", "tokens"):
 
         def two(arm: Answers, name: str = name) -> _Two:
             before, after = getattr(columns.baseline, name), getattr(arm, name)
-            return _two(columns, before, after, (before > 0) & (after > 0))
+            return _two(columns, before, after, answered & (before > 0) & (after > 0))
 
         if (seen := two(columns.candidate)).at.size:
             yield _length(name, seen, two(columns.repeat), scale)
@@ -61,8 +61,10 @@ def _lengths(columns: Columns, scale: Scale) -> Iterator[Drift]:
 def _length(name: str, seen: _Two, again: _Two, scale: Scale) -> Drift:
     ratios = np.log(seen.after / seen.before)
     # Without logarithms, so that a length exactly at the limit is judged alike in both directions.
-    longer = np.sign(seen.after - TOLERATED_RATIO * seen.before)
-    shorter = np.sign(seen.before - TOLERATED_RATIO * seen.after)
+    longer, shorter = (
+        np.sign(one - TOLERATED_RATIO * other).astype(np.int8)
+        for one, other in ((seen.after, seen.before), (seen.before, seen.after))
+    )
     low, high = (math.exp(bound) for bound in median_interval(ratios, scale.alpha, seen.weight))
     return _drift(
         name=name,
@@ -75,15 +77,17 @@ def _length(name: str, seen: _Two, again: _Two, scale: Scale) -> Drift:
         high=high if math.isfinite(high) else None,
         noise=math.exp(median(np.log(again.after / again.before))) if again.at.size else None,
         tolerated=TOLERATED_RATIO,
-        evidence=_either_way(seen, longer.astype(np.int8), shorter.astype(np.int8), 0.0, scale),
+        evidence=_either_way(seen, longer, shorter, 0.0, scale),
     )
 
 
-def _rates(columns: Columns, scale: Scale) -> Iterator[Drift]:
+def _rates(columns: Columns, answered: Flags, scale: Scale) -> Iterator[Drift]:
     for place, name in enumerate(columns.traits):
         before = columns.baseline.traits[:, place]
         seen, again = (
-            _two(columns, before, arm.traits[:, place], (before >= 0) & (arm.traits[:, place] >= 0))
+            _two(
+                columns, before, arm.traits[:, place], answered & (before >= 0) & (arm.traits[:, place] >= 0)
+            )
             for arm in (columns.candidate, columns.repeat)
         )
         if seen.at.size:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,7 +68,7 @@ class _Read:
     """What one rule reads of the pairs. Signs and noise may depend on the slice that is looked at."""
 
     at: Floats
-    slices: NDArray[np.int32]
+    slices: NDArray[np.signedinteger[Any]]
     signs: tuple[Signs, ...]
     """For each dimension."""
     weight: Floats
