@@ -109,6 +109,7 @@ def _head(item: Item, run: str, width: int, colour: bool) -> list[str]:
         *wrap(f"pair {pair.id}, {moment(iso(pair.at))}, run {run}", width, first="  ", rest="  "),
         *wrap(labels, width, first="  ", rest="  "),
         *([f"  candidate's end to end {excess}"] if excess else []),
+        *([f"  {clip(pair.not_comparable, width - 2)}"] if pair.not_comparable else []),
     ]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import unicodedata
+from dataclasses import replace
 
 import pytest
 
@@ -78,3 +79,10 @@ def test_the_strip_shows_when_chunks_came() -> None:
     ]
     assert len(strips) == 2 and len(strips[0].rstrip()) < len(strips[1].rstrip()) <= 80
     assert all(line.count("\u2588") == 3 for line in strips)
+
+
+def test_a_pair_that_cannot_be_compared_says_why() -> None:
+    one = exchange(0)
+    assert one.candidate is not None
+    one = replace(one, candidate=replace(one.candidate, reason="not_comparable: redacted"))
+    assert "  not_comparable: redacted" in render_terminal(item(one), one, "run").splitlines()
