@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from bisect import bisect_right
+from array import array
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -23,21 +22,21 @@ from reports.stats import Flags, Floats
 
 
 class Names:
-    """The ids of pairs by their place; kept as JSON, because of a million hardly any is asked for."""
+    """The ids of pairs by their place; kept as one text, because of a million hardly any is asked for."""
 
     def __init__(self) -> None:
-        self._parts: list[bytes] = []
-        self._starts = [0]
+        self._text = bytearray()
+        self._ends = array("Q", [0])
 
     def add(self, names: Sequence[str]) -> None:
         """Of the next pairs."""
-        self._parts.append(json.dumps(names).encode())
-        self._starts.append(self._starts[-1] + len(names))
+        for name in names:
+            self._text += name.encode("utf-8", "surrogatepass")
+            self._ends.append(len(self._text))
 
     def __getitem__(self, place: int) -> str:
-        part = bisect_right(self._starts, place) - 1
-        name: str = json.loads(self._parts[part])[place - self._starts[part]]
-        return name
+        name = self._text[self._ends[place] : self._ends[place + 1]]
+        return name.decode("utf-8", "surrogatepass")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,9 +142,9 @@ class _Growing:
 
     def add(self, page: Sheet) -> None:
         said, rows = page.words, len(page)
-        for name, array in page.arrays.items():
+        for name, part in page.arrays.items():
             words = said["codes"].get(name)
-            self._put(name, array if words is None else self._places(name, words)[array], rows)
+            self._put(name, part if words is None else self._places(name, words)[part], rows)
         for name in self._arrays.keys() - page.arrays.keys():  # labels that nothing on this sheet has
             self._put(name, np.full(rows, -1, dtype=np.int32), rows)
         for name in ARMS.values():
