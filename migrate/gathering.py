@@ -49,7 +49,9 @@ log = logging.getLogger(__name__)
 
 def gathered(store: Store, run: Run, policy: Policy, embed: Embed | None) -> Gathered:
     """All pairs of a run in columns, in the memory of these."""
-    return gather(_sheets(store, run, policy, embed))
+    seen = gather(_sheets(store, run, policy, embed))
+    store.close()  # pages of the file, up to 64 MB, that nobody needs while all is judged
+    return seen
 
 
 def compared(
@@ -132,6 +134,8 @@ class _Kept:
         try:
             for data in self._store.sheets(self._run, self._question):
                 page = unpacked(_whole(data))
+                if before is not None and page.first <= before:
+                    return  # two reports kept theirs at once
                 if self._store.held(self._run, before, page.last) != (len(page), page.observations):
                     log.info(
                         "something was added to pairs that were looked at before; they are looked at again"

@@ -82,7 +82,7 @@ class Store:
         self.close()
 
     def close(self) -> None:
-        """Gives back every connection."""
+        """Gives back every connection, with what it keeps in memory; the next question opens another."""
         self.engine.dispose()
 
     def begin_run(self, *, kind: str, config: JSON, policy: JSON, seed: int, at: float) -> str:
