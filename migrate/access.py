@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import hmac
 import ipaddress
 from urllib.parse import urlsplit
@@ -72,10 +71,10 @@ def _given(authorization: str, token: str) -> bool:
     if scheme.lower() == "basic":
         try:
             value = base64.b64decode(value, validate=True).decode("utf-8", "replace").partition(":")[2]
-        except binascii.Error:
+        except ValueError:
             return False
     return scheme.lower() in ("basic", "bearer") and hmac.compare_digest(
-        value.strip().encode(), token.encode()
+        value.strip().encode("utf-8", "surrogateescape"), token.encode()
     )
 
 

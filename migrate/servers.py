@@ -38,7 +38,7 @@ async def watched(store: Store, run: str, backends: Iterable[tuple[Arm, Backend]
     tasks = []
     for arm, backend in backends:
         facts = facts_of(backend.kind, backend.preset)
-        if facts.version:
+        if facts.version and not backend.outside:
             tasks.append(asyncio.create_task(_ask(store, run, arm, backend)))
         if pages := facts.metrics + (facts.drained[:1] if backend.drain_metrics else ()):
             tasks.append(asyncio.create_task(_watch(store, run, arm, backend, pages)))

@@ -133,6 +133,7 @@ def execute(run: Run, say: Say) -> int:
     the store cannot be opened.
     """
     tracing.ready(run.config.traces)
+    run.config.gateway.token()  # a run does not begin where it could not be stopped
     _raise_file_limit(say)
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         return runner.run(_execute(run, say))
@@ -274,9 +275,10 @@ def _announce(operation: Operation, client_side: socket.socket, admin_side: sock
     share, paths = f"{config.shadow.percent * 100:g} %", ", ".join(config.shadow.paths)
     say(f"{share} of {paths} {whom}, sampled by {config.shadow.sample_by}")
     say(f"run {operation.mirror_process.run} goes into {config.store.url}")
-    say(
-        f"live page: {url}/ · status: {url}/status · stop mirroring at once: curl -X POST {url}/mirroring/stop"
-    )
+    token = config.gateway.admin_token_env
+    shown = f' -H "Authorization: Bearer ${token}"' if token else ""
+    say(f"live page: {url}/ · status: {url}/status")
+    say(f"stop mirroring at once: curl -X POST{shown} {url}/mirroring/stop")
     if run.duration is not None:
         say(f"ends by itself after {run.duration:g} s")
 

@@ -12,6 +12,8 @@ from replay.exchange import Ending, Headers
 from replay.told import PAGES, Told, read
 
 _LIMIT_S = 3.0
+_LARGEST = 2**20
+"""Bytes of a page, unpacked too."""
 
 
 async def told(url: str, key: str | None) -> Told:
@@ -22,9 +24,17 @@ async def told(url: str, key: str | None) -> Told:
 
 
 async def _page(client: Client, url: str, headers: Headers) -> Any:
-    call = Call(url=url, method="GET", headers=headers, connect=_LIMIT_S, first_byte=_LIMIT_S, total=_LIMIT_S)
+    call = Call(
+        url=url,
+        method="GET",
+        headers=headers,
+        connect=_LIMIT_S,
+        first_byte=_LIMIT_S,
+        total=_LIMIT_S,
+        max_answer=_LARGEST,
+    )
     seen = await client.send(call)
     if seen.ending is not Ending.COMPLETE or seen.status != 200:
         return None
-    chunks, _ = plain(seen.chunks, header(seen, "content-encoding"))
-    return parse_object(joined(chunks))
+    chunks, problem = plain(seen.chunks, header(seen, "content-encoding"), _LARGEST)
+    return None if problem else parse_object(joined(chunks))

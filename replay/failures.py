@@ -61,7 +61,15 @@ _LACKING = re.compile(
     r"|no endpoints found that (?:can handle|support)",
     re.IGNORECASE,
 )
-_MAY_LACK = (ErrorClass.NOT_FOUND, ErrorClass.BAD_REQUEST, ErrorClass.SERVER)
+_TOO_LONG = re.compile(
+    r"context.{0,20}(?:length|window)|max(?:imum)?[ _](?:context|sequence|input|prompt|model)?[ _]?(?:length|len)\b"
+    r"|longer than (?:this|the) model|(?:prompt|input)\b.{0,40}\btoo (?:long|large)|`inputs` tokens \+"
+    r"|max_(?:seq|model|input)_len",
+    re.IGNORECASE | re.DOTALL,
+)
+"""What a prompt beyond the context is called; a throttle, or a cache that is full, counts tokens too."""
+_CORE = frozenset(("model", "messages", "prompt", "input"))
+"""Fields without which there is no request: who refuses them serves nobody."""
 _TRY_AGAIN = re.compile(
     r"(?:try again|retry) (?:in|after) ((?:[\d.]{1,12} ?[a-z]{1,7} ?){1,3})", re.IGNORECASE
 )
@@ -163,7 +171,7 @@ def http_failure(status: int, headers: Headers, body: bytes, *, now: float) -> F
         status=status,
         retryable=_retryable(status, headers, envelope, error_class),
         retry_after_s=retry_after(headers, envelope, now=now),
-        code=_code(error_class, message, envelope),
+        code=_code(status, error_class, message, envelope),
         envelope=shape,
     )
 
@@ -315,7 +323,7 @@ def _number(value: Any) -> float | None:
     return number if math.isfinite(number) and number >= 0 else None
 
 
-def _code(error_class: ErrorClass, message: str, envelope: JSON | None) -> str:
+def _code(status: int, error_class: ErrorClass, message: str, envelope: JSON | None) -> str:
     if error_class in (ErrorClass.NOT_FOUND, ErrorClass.BAD_REQUEST):
         words = set(_words(envelope))
         named = _inner(envelope).get("param") == "model" and error_class is ErrorClass.NOT_FOUND
@@ -323,16 +331,20 @@ def _code(error_class: ErrorClass, message: str, envelope: JSON | None) -> str:
             return "contract.model_unknown"
     if rejected_parameter(error_class, message):
         return "contract.param_rejected"
-    lacks = "not_supported_error" in _words(envelope) or _LACKING.search(message)
-    return "contract.unsupported" if lacks and error_class in _MAY_LACK else ""
+    said = error_class in (ErrorClass.NOT_FOUND, ErrorClass.BAD_REQUEST) and _LACKING.search(message)
+    lacks = status == 501 or "not_supported_error" in _words(envelope) or said
+    return "contract.unsupported" if lacks else ""
 
 
-def beyond(failure: Failure) -> bool:
-    """Whether the server says that it does not offer what was asked for: a field, a feature, so long a prompt."""
-    return failure.error_class is ErrorClass.CONTEXT_OVERFLOW or failure.code in (
-        "contract.param_rejected",
-        "contract.unsupported",
-    )
+def beyond(failure: Failure, asked: Any) -> bool:
+    """Whether the server says that it does not offer what was asked for: a feature, a field that is in the request ``asked``
+    (its body as JSON has it; ``None``: not known), so long a prompt."""
+    if failure.error_class is ErrorClass.CONTEXT_OVERFLOW:
+        return failure.status == 413 or _TOO_LONG.search(failure.message) is not None
+    if failure.code != "contract.param_rejected":
+        return failure.code == "contract.unsupported"
+    field = (rejected_parameter(failure.error_class, failure.message) or "").partition(".")[0]
+    return isinstance(asked, dict) and field in asked and field not in _CORE
 
 
 def rejected_parameter(error_class: ErrorClass, message: str) -> str | None:

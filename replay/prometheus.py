@@ -82,13 +82,13 @@ def reading(at: float, text: bytes) -> Reading:
     try:
         for family in text_string_to_metric_families(text.decode("utf-8", "replace")):
             for sample in family.samples:
-                name, value = _NAMES[sample.name], float(sample.value)
-                if math.isfinite(value):
+                name, value = _NAMES.get(sample.name), float(sample.value)
+                if name is not None and math.isfinite(value):
                     before = found.get(name, 0.0)
                     found[name] = max(before, value) if name == "kv_cache" else before + value
     except ValueError:
         return Reading(at=at)
-    return Reading(at=at, **found)
+    return Reading(at=at, **{name: value for name, value in found.items() if math.isfinite(value)})
 
 
 def _of_iteration(at: float, data: Any) -> Reading:

@@ -10,6 +10,7 @@ from replay.exchange import JSON
 PAGES = ("/version", "/v1/models", "/server_info?config_format=json")
 """Where a server says it; ``read`` takes the three documents in this order."""
 _MOST_MODELS = 20
+_LONGEST = 2**31
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +57,7 @@ def read(version: Any, listed: Any, info: Any) -> Told:
     return Told(
         version=_text(_at(version, "version")),
         models=None if cards is None else _names(cards),
-        context=context if isinstance(context, int) else None,
+        context=context if type(context) is int and 0 < context < _LONGEST else None,
         revision=_text(_at(config, "model_config", "revision")),
         quantization=_text(_at(config, "model_config", "quantization")),
         dtype=_text(_at(config, "model_config", "dtype")),

@@ -23,7 +23,8 @@ _ALPHA = 0.01
 def not_comparable(facts: Facts) -> Check:
     """Most of what was asked has answers that say nothing about each other."""
     pairs = facts.ledger.columns
-    count, total = int(np.count_nonzero(~pairs.comparable)), len(pairs)
+    unlike = ~pairs.comparable | facts.ledger.places["not_comparable"]
+    count, total = int(np.count_nonzero(unlike)), len(pairs)
     message = f"{count:,} of {total:,} pairs hold requests whose answers cannot be compared"
     return Check(code="not_comparable", passed=count <= _MOST_NOT_COMPARABLE * total, message=message)
 

@@ -151,7 +151,13 @@ def take_in(
     waits = policy.analysis == "fixed" and not final
     readings = _readings(evidence, frame, _UNFINISHED if waits else unfit(evidence, counters), every=waits)
     stakes = sum(rule.promise(policy).required and _applies(readings[rule.name]) for rule in RULES)
-    measure = scale(policy, span_s=_span(evidence), mirrored=ppm / 1e6 if ppm else None, rules=stakes)
+    measure = scale(
+        policy,
+        span_s=_span(evidence),
+        mirrored=ppm / 1e6 if ppm else None,
+        rules=stakes,
+        unserved=ledger.count("unserved"),
+    )
     repeats = as_candidate(evidence)
     floors = {rule.name: floor(rule, repeats, frame) for rule in RULES}
     return Taken(

@@ -133,12 +133,15 @@ def pair_up(
     old, new, again = _traits(asked, exchange.baseline, exchange.candidate, exchange.repeat)
     baseline = measure(exchange.baseline, old, paid) or _UNSENT
     candidate = measure(exchange.candidate, new, prices.get(Arm.CANDIDATE)) or _UNSENT
+    repeated = measure(exchange.repeat, again, paid)
     pair = Pair(
         id=request.id,
         at=request.at,
-        baseline=_served(baseline, exchange.baseline, candidate),
-        candidate=_served(candidate, exchange.candidate, baseline),
-        repeat=measure(exchange.repeat, again, paid),
+        baseline=_unserved(baseline) if _refuses(exchange, body) else baseline,
+        candidate=_unserved(candidate) if _lacks(exchange.candidate, exchange.baseline, body) else candidate,
+        repeat=_unserved(repeated)
+        if repeated and _lacks(exchange.repeat, exchange.baseline, body)
+        else repeated,
         not_comparable=_not_comparable(exchange.candidate),
         session=request.conversation,
         streamed=_streamed(exchange, asked),
@@ -165,6 +168,8 @@ def decided(pair: Pair, comparison: Compared | None, repeat: Compared | None) ->
     """The pair with what its two comparisons say, once they are made. A refusal of what is not offered is no difference."""
     if Outcome.UNSERVED in (pair.baseline.outcome, pair.candidate.outcome):
         comparison = None
+    if pair.repeat and pair.repeat.outcome is Outcome.UNSERVED:
+        repeat = None
     return replace(
         pair,
         differs=differs(comparison),
@@ -174,11 +179,22 @@ def decided(pair: Pair, comparison: Compared | None, repeat: Compared | None) ->
     )
 
 
-def _served(side: Measured, seen: Observation | None, other: Measured) -> Measured:
-    """One side of a pair, UNSERVED where it refuses what the ``other`` answered and it does not offer itself."""
-    if other.outcome is Outcome.OK and seen is not None and seen.failure is not None and beyond(seen.failure):
-        return replace(side, outcome=Outcome.UNSERVED)
-    return side
+def _unserved(side: Measured) -> Measured:
+    return replace(side, outcome=Outcome.UNSERVED)
+
+
+def _lacks(seen: Observation | None, other: Observation | None, asked: Any) -> bool:
+    """Whether one side refuses what the ``other`` answered because it does not offer it."""
+    if seen is None or seen.failure is None or other is None or other.outcome is not Outcome.OK:
+        return False
+    return beyond(seen.failure, asked)
+
+
+def _refuses(exchange: Exchange, asked: Any) -> bool:
+    """Whether the baseline does not offer what the candidate answered; not where it answered when it was asked again."""
+    again = exchange.repeat
+    once = again is not None and (again.failure is None or not beyond(again.failure, asked))
+    return not once and _lacks(exchange.baseline, exchange.candidate, asked)
 
 
 def _not_comparable(candidate: Observation | None) -> str | None:

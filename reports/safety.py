@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from replay.exchange import Outcome
 from reports.columns import Columns
 from reports.stats import Flags, Floats
 
@@ -18,17 +19,19 @@ _SHORT = 0.5
 def halt(columns: Columns, *, counted: Flags) -> str | None:
     """Why the mirroring should stop at once, or ``None``.
 
-    Looks at requests that the baseline did not fail too. Any of: 20 failures of the candidate in a row, whatever was
+    Looks at requests that the baseline did not fail too. What a server says of its reasons is its own word: a refusal of what
+    it does not offer is a failure where nothing else comes. Any of: 20 failures of the candidate in a row, whatever was
     withheld between them; at the end of the run nothing but failures and copies withheld by the open breaker, 20 or
     more; 20 answers in a row cut short where the baseline's were not; half of at least 20 requests failed within five
     minutes (``counted``: not during the warm-up).
     """
     candidate, sound = columns.candidate, ~columns.baseline.failed
     failed, answered = candidate.failed & sound, candidate.answered & sound
-    if _longest(failed[failed | answered]) >= HALT_IN_A_ROW:
+    refused = failed | (candidate.having(Outcome.UNSERVED) & sound)
+    if _longest(refused[refused | answered]) >= HALT_IN_A_ROW:
         return f"the candidate failed {HALT_IN_A_ROW} requests in a row that the baseline answered"
     since = int(np.flatnonzero(answered)[-1]) + 1 if answered.any() else 0
-    lost, withheld = int(failed[since:].sum()), int((candidate.withheld & sound)[since:].sum())
+    lost, withheld = int(refused[since:].sum()), int((candidate.withheld & sound)[since:].sum())
     if lost and lost + withheld >= HALT_IN_A_ROW:
         return f"the candidate stopped answering: {lost} failures, then {withheld} copies withheld by the circuit breaker"
     if _longest(_cut_short(columns)[answered]) >= HALT_IN_A_ROW:

@@ -59,6 +59,11 @@ class Sheet:
         return int(self.arrays["at"].size)
 
     @property
+    def first(self) -> tuple[float, str]:
+        """Time and id of its first pair. There is one."""
+        return float(self.arrays["at"][0]), self.words["ids"][0]
+
+    @property
     def last(self) -> tuple[float, str]:
         """Time and id of its last pair. There is one."""
         return float(self.arrays["at"][-1]), self.words["ids"][-1]

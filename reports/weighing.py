@@ -57,9 +57,18 @@ class Scale:
     """How counts become evidence."""
     mirrored: float | None = None
     """Share of requests that is copied; ``None`` where nothing is."""
+    unserved: int = 0
+    """Pairs that are missing because the candidate does not offer what they ask: known, where others are not."""
 
 
-def scale(policy: Policy, *, span_s: float, mirrored: float | None = None, rules: int | None = None) -> Scale:
+def scale(
+    policy: Policy,
+    *,
+    span_s: float,
+    mirrored: float | None = None,
+    rules: int | None = None,
+    unserved: int = 0,
+) -> Scale:
     """The scale of a policy for a run over ``span_s``.
 
     ROLLBACK pays for every required rule that applies (``rules``; ``None``: all), each of which may cause it (union
@@ -80,6 +89,7 @@ def scale(policy: Policy, *, span_s: float, mirrored: float | None = None, rules
         alpha=policy.alpha,
         minimum_coverage=policy.minimum_coverage,
         test=test_of(policy),
+        unserved=unserved,
         mirrored=mirrored,
     )
 
@@ -234,7 +244,7 @@ def coverage(read: Reading) -> float | None:
 
 
 def _verdict(read: Reading, above: float, strict: float, scale: Scale) -> Verdict:
-    if above >= scale.needed_rollback and read.missing <= read.signs.size:
+    if above >= scale.needed_rollback and read.missing - scale.unserved <= read.signs.size:
         return Verdict.ROLLBACK
     covered = coverage(read)
     if strict >= scale.needed_go and covered is not None and covered >= scale.minimum_coverage:

@@ -10,8 +10,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from click import Context, Group
 
-from migrate.cli import COMMANDS
+from migrate.cli import COMMANDS, cli
 from replay.simulator.server import serving
 from replay.simulator.settings import Settings
 from tests.shell import free_port, run
@@ -61,6 +62,19 @@ def test_every_command_named_exists() -> None:
     for page in PAGES:
         named = re.findall(r"`migrate ([a-z]+)", page.read_text(encoding="utf-8"))
         assert set(named) <= set(COMMANDS), page.name
+
+
+def test_every_option_named_with_a_command_exists() -> None:
+    for page in PAGES:
+        for name, rest in re.findall(r"`migrate ([a-z]+)([^`]*)`", page.read_text(encoding="utf-8")):
+            command = cli.get_command(Context(cli), name)
+            assert command is not None
+            options = {option for param in command.params for option in param.opts}
+            assert isinstance(command, Group) or set(re.findall(r"--[a-z][a-z-]+", rest)) <= options, (
+                page.name,
+                name,
+                rest,
+            )
 
 
 def test_the_runbook_knows_every_code() -> None:

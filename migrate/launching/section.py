@@ -22,7 +22,7 @@ _OURS = {
     "api_key": "api_key_env: names the environment variable that holds it",
     "hf_token": "write secrets: [HF_TOKEN] and export it",
 }
-SECRET = re.compile(r"(?:^|[_-])(?:token|key|secret|password|passwd)$", re.IGNORECASE)
+SECRET = re.compile(r"(?:^|[_-])(?:token|(?:api)?key|secret|password|passwd)$", re.IGNORECASE)
 """What a variable or option is called that holds one, whatever the value looks like."""
 
 
@@ -87,7 +87,10 @@ class Launch(Section):
         # an option may have its value in the word behind it
         words = zip_longest(self.unchecked, self.unchecked[1:], fillvalue="")
         said = [("unchecked", f"{word} {value}", _option(word)) for word, value in words]
-        said += [(name, f"{name}={value}", "") for name, value in self.args.items()]
+        said += [
+            (name, f"{name}={value}", name if isinstance(value, str) else "")
+            for name, value in self.args.items()
+        ]
         said += [(name, f"{name}={value}", name) for name, value in self.env.items()]
         for name, text, holder in said:
             if "\0" in text:

@@ -66,4 +66,6 @@ def speaks_against(seen: Observation) -> bool:
     """Whether an outcome is the backend's failure; a request that is wrong in itself is not."""
     if not seen.outcome.failed:
         return False
-    return seen.failure is None or seen.failure.error_class not in _REQUESTS_OWN
+    if seen.failure is None:
+        return True
+    return seen.failure.error_class not in _REQUESTS_OWN and seen.failure.code != "contract.unsupported"

@@ -15,7 +15,6 @@ from migrate.preflight.traffic import FIELD
 from replay.backends import Facts
 from replay.decoding import parse_object
 from replay.exchange import Choice, ErrorClass
-from replay.failures import beyond
 
 Probe = Callable[[Asking, Facts], Awaitable[Line]]
 
@@ -195,7 +194,7 @@ def _not_now(told: Told) -> bool:
     """Whether it says nothing of what the backend can do. A 5xx does where it says that no such thing is offered."""
     if told.failure is None:
         return False
-    broken = told.status is not None and told.status >= 500 and not beyond(told.failure)
+    broken = told.status is not None and told.status >= 500 and told.failure.code != "contract.unsupported"
     return broken or told.failure.error_class in _NOT_NOW
 
 

@@ -108,6 +108,8 @@ async def test_its_own_page_can() -> None:
         ("Bearer wrong", 401),
         ("Bearer", 401),
         ("Basic !!", 401),
+        ("Basic \u00e9", 401),
+        ("Bearer \udcff\udcfe", 401),
         (f"Digest {TOKEN}", 401),
         ("Basic " + b64encode(b"me:wrong").decode(), 401),
         (f"Bearer {TOKEN}", 200),

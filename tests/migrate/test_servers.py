@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from migrate.config import Backend
 from migrate.servers import watched
 from migrate.store import Store
+from migrate.told import told
 from replay.backends import BACKENDS
 from replay.exchange import Arm
 from replay.prometheus import Reading, reading, wanted
@@ -171,6 +173,44 @@ def test_other_json_states_nothing(page: bytes) -> None:
     assert reading(1.0, page) == reading(1.0, wanted(page)) == Reading(at=1.0)
 
 
+@pytest.mark.parametrize(
+    "page",
+    [
+        b'vllm:num_requests_running 1{a="b"} 1\n',
+        b'vllm:num_requests_running 1e308\nvllm:num_requests_running{a="b"} 1.7e308\n',
+    ],
+)
+def test_a_strange_page_of_metrics_states_nothing(page: bytes) -> None:
+    assert reading(1.0, page) == Reading(at=1.0)
+
+
+async def test_a_page_that_unpacks_without_end_is_none() -> None:
+    bomb = gzip.compress(b'{"data":[' + b"{}," * 10_000_000 + b"{}]}")
+    page = reply(bomb, headers=b"Content-Encoding: gzip\r\n")
+    async with acting(Pages(v1__models=lambda _: page).act) as url:
+        start = asyncio.get_running_loop().time()
+        assert await told(url, None) == Told()
+        assert asyncio.get_running_loop().time() - start < 2
+
+
+@pytest.mark.parametrize("context", [b"true", b"-5", b"9" * 4_000, b"8192.0", b"null"])
+async def test_a_context_that_is_none_is_not_stated(context: bytes) -> None:
+    models = b'{"data": [{"id": "m", "max_model_len": ' + context + b"}]}"
+    async with acting(Pages(v1__models=models).act) as url:
+        assert (await told(url, None)).context is None
+
+
+async def test_a_third_partys_server_is_not_asked_what_it_is(tmp_path: Path) -> None:
+    pages = Pages(version=b'{"version": "1"}')
+    with Store.open(f"sqlite:///{tmp_path}/m.db", create=True) as store:
+        run = store.begin_run(kind="shadow", config={}, policy={}, seed=1, at=1.0)
+        async with acting(pages.act) as url:
+            theirs = Backend(kind="vllm", url=url, third_party=True)
+            async with watched(store, run, [(Arm.CANDIDATE, theirs)]):
+                await until(lambda: pages.asked)
+    assert "/version" not in pages.asked
+
+
 async def test_what_a_server_says_it_is_is_kept_with_the_run(tmp_path: Path) -> None:
     models = b'{"data": [{"id": "harbor-7b\\u001b[31m", "max_model_len": 8192}]}'
     pages = Pages(version=b'{"version": "0.33.0"}', v1__models=models)
@@ -181,9 +221,9 @@ async def test_what_a_server_says_it_is_is_kept_with_the_run(tmp_path: Path) -> 
             watched(store, run, [(Arm.BASELINE, Backend(kind="vllm", url=url))]),
         ):
             await until(lambda: store.told(run))
-        told = store.told(run)[Arm.BASELINE]
-    assert told == Told(version="0.33.0", models=("harbor-7b[31m",), context=8192)
-    assert told.words == "version 0.33.0, serving harbor-7b[31m, context 8,192"
+        said = store.told(run)[Arm.BASELINE]
+    assert said == Told(version="0.33.0", models=("harbor-7b[31m",), context=8192)
+    assert said.words == "version 0.33.0, serving harbor-7b[31m, context 8,192"
 
 
 async def test_a_server_that_does_not_say_does_not_hold_the_end_up(tmp_path: Path) -> None:

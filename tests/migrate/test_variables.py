@@ -13,6 +13,8 @@ KEYS = [
     "a key",
     "HF_TOKEN=hf_x",
     "A;touch x",
+    "a1b2c3d4e5f6a7b8c9d0e1f2a3b4c5d6",
+    "dapi0123456789abcdef0123456789ab",
 ]
 """What people paste."""
 
@@ -46,6 +48,9 @@ def test_a_key_for_a_name_is_refused_and_not_repeated(place: str, key: str) -> N
         "unchecked: ['--api-key=swordfish99']",
         "env: {HF_TOKEN: abc123}",
         "env: {MY_SECRET: abc123}",
+        "env: {OPENAI_APIKEY: abc123}",
+        "args: {hub_token: abc123}",
+        "unchecked: [--apikey, abc123]",
     ],
 )
 def test_what_is_called_a_secret_is_one_whatever_it_looks_like(held: str) -> None:

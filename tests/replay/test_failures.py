@@ -228,7 +228,8 @@ def test_a_server_may_say_itself_whether_to_retry(told: str, retryable: bool) ->
             '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set',
             "unsupported",
         ),
-        (500, "tools param requires --jinja flag", "unsupported"),
+        (500, "tools param requires --jinja flag", ""),
+        (500, "streaming is not enabled: engine loop has died", ""),
         (400, "registry.ollama.ai/library/gemma:2b does not support tools", "unsupported"),
         (404, "No endpoints found that support tool use. Try disabling get_tide.", "unsupported"),
         (400, "/models/harbor is not a multimodal model", "unsupported"),
@@ -250,4 +251,32 @@ def test_what_a_server_says_it_does_not_offer(status: int, error: object, code: 
     told = error if isinstance(error, dict) else {"message": error}
     found = http_failure(status, (), json.dumps({"error": told}).encode(), now=0.0)
     assert found.code == (code and f"contract.{code}")
-    assert beyond(found) is bool(code)
+    assert beyond(found, {"top_k": 5, "messages": []}) is bool(code)
+
+
+@pytest.mark.parametrize(
+    ("message", "is_beyond"),
+    [
+        ("This model's maximum context length is 8192 tokens", True),
+        ("The prompt is too long: 9000 tokens", True),
+        ("Input length 9000 exceeds max_seq_len 8192", True),
+        ("Too many tokens, please wait before trying again.", False),
+        ("Request exceeds the token limit per minute", False),
+        ("max_num_tokens (0) too small: no free KV blocks", False),
+        ("context limit reached on worker", False),
+        ("__init__() got an unexpected keyword argument 'rope_scaling'", False),
+        ("'NoneType' is not supported", False),
+        ("User 'bob' is not allowed", False),
+        ("model 'harbor-7b' is not supported", False),
+        ("Unknown field 'messages'", False),
+        ("Unknown field 'top_k'", True),
+        ("unknown error in field x", False),
+    ],
+)
+def test_a_refusal_is_of_what_was_asked_for_and_not_of_a_server_that_is_broken(
+    message: str, is_beyond: bool
+) -> None:
+    body = json.dumps({"error": {"message": message}}).encode()
+    asked = {"model": "harbor-7b", "messages": [{"role": "user", "content": "x"}], "top_k": 5}
+    assert beyond(http_failure(400, (), body, now=0.0), asked) is is_beyond
+    assert beyond(http_failure(413, (), b"", now=0.0), None)

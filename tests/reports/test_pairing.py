@@ -148,7 +148,9 @@ def test_a_copy_that_was_never_meant_to_be_sent_is_not_comparable():
 def beyond(
     error_class: ErrorClass = ErrorClass.BAD_REQUEST, code: str = "contract.unsupported"
 ) -> Observation:
-    refusal = Failure(outcome=Outcome.HTTP_ERROR, error_class=error_class, message="no tools here", code=code)
+    field = code == "contract.param_rejected"
+    message = "Unknown field 'stream'" if field else "longer than this model allows"
+    refusal = Failure(outcome=Outcome.HTTP_ERROR, error_class=error_class, message=message, code=code)
     return replace(BASELINE, outcome=Outcome.HTTP_ERROR, status=400, answer=None, failure=refusal)
 
 
@@ -189,3 +191,12 @@ def test_what_neither_side_offers_is_the_clients_error_on_both():
 def test_which_upstream_answered_is_part_of_the_version(fingerprint, headers, version):
     answer = Answer(model="harbor-7b", fingerprint=fingerprint)
     assert measure(replace(BASELINE, answer=answer, headers=headers)).version == version
+
+
+def test_a_baseline_that_answers_when_it_is_asked_again_failed_by_chance():
+    refused = beyond()
+    exchange = Exchange(request=REQUEST, baseline=refused, candidate=CANDIDATE, repeat=BASELINE)
+    assert pair_up(exchange).baseline.outcome is Outcome.HTTP_ERROR
+    assert pair_up(replace(exchange, repeat=refused)).baseline.outcome is Outcome.UNSERVED
+    turned = pair_up(Exchange(request=REQUEST, baseline=BASELINE, candidate=CANDIDATE, repeat=refused))
+    assert turned.repeat is not None and turned.repeat.outcome is Outcome.UNSERVED

@@ -276,8 +276,16 @@ class TestUnserved:
             "40 of 2,000 requests ask for what the candidate says it does not serve (2.0%), 1.0% may"
         )
 
-    def test_a_candidate_that_offers_nothing_of_it_was_asked_all_the_same(self):
-        hold(same(500, candidate=UNSERVED, differs=None), "unserved")
+    def test_a_candidate_that_refuses_everything_is_an_outage_whatever_it_says(self):
+        for start in (0, 300):
+            pairs = changed(same(500), lambda n, start=start: n >= start, candidate=UNSERVED, differs=None)
+            found = verdict(pairs)
+            assert (found.verdict, found.code) == (Verdict.ROLLBACK, "halt")
+
+    def test_a_majority_of_them_does_not_hide_harm_in_the_rest(self):
+        pairs = changed(run(4_000, 1, errors=0.1), lambda n: n % 20 < 11, candidate=UNSERVED, differs=None)
+        found = verdict(pairs, QUICK)
+        assert (found.verdict, found.code) == (Verdict.ROLLBACK, "errors"), found.reason
 
     def test_a_few_are_said_and_count_against_go(self):
         found = verdict(changed(same(20_000), some(2_000), candidate=UNSERVED, differs=None))
@@ -296,3 +304,6 @@ class TestUnserved:
     def test_what_the_baseline_does_not_offer_says_nothing_of_either(self):
         found = verdict(changed(same(2_000), some(50), baseline=UNSERVED, differs=None))
         assert found.ledger["not_comparable"] == 40 and found.ledger["scored"] == 1_960
+
+    def test_most_of_the_traffic_that_only_the_candidate_offers_is_no_go(self):
+        hold(changed(same(20_000), lambda n: n % 10, baseline=UNSERVED, differs=None), "not_comparable")
