@@ -28,6 +28,7 @@
   function problems(status) {
     const mirror = status.mirror, found = [];
     if (!mirror.up) found.push("the mirror process is down and is started again; clients are not affected");
+    else if (mirror.age_s > 5) found.push(`the mirror has not answered for ${Math.round(mirror.age_s)} s; copies wait, and what it counts is old`);
     if (mirror.store?.error) found.push(`the store: ${mirror.store.error}`);
     if (mirror.repeats_paused) found.push(`baseline repeats are paused: ${mirror.repeats_paused}`);
     if (status.verdict?.problem) found.push(`the run could not be judged: ${status.verdict.problem}`);
