@@ -341,7 +341,7 @@ def test_what_a_store_keeps_of_a_report_is_for_its_prices() -> None:
     runs = [recorded(), recorded(PRICED.replace("listed: example/relay", "input: 1, output: 4"))]
     with Store.open(URL) as store:
         ended = [replace(store.run(run), ended_at=1.0) for run in runs]
-        asked = [_question(store, run, REHEARSAL, Embedder()) for run in ended]
+        asked = [_question(run, REHEARSAL, Embedder()) for run in ended]
     assert None not in asked and len(set(asked)) == 2
 
 
