@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import pwd
 import secrets
+from functools import partial
 from pathlib import Path
 
 import click
 
+from migrate.commands.options import of_a_run
 from migrate.commands.output import printed
 from migrate.commands.recorded import Recorded, recorded
 from migrate.config import Redact
@@ -32,15 +34,7 @@ Exit codes: 0 acknowledged, 2 wrong use, also where there is nothing to acknowle
 
 @click.command(epilog=_EPILOG)
 @click.argument("why")
-@click.option(
-    "--config",
-    "path",
-    type=click.Path(path_type=Path),
-    envvar="MIGRATE_CONFIG",
-    help="Names the store and what is redacted. [default: migrate.yaml, when it is there]",
-)
-@click.option("--store", "url", help="Database URL; default: store.url of the configuration.")
-@click.option("--run", "run_id", help="A run's id (see migrate runs); default: the latest.")
+@partial(of_a_run, named="Names the store and what is redacted. [default: migrate.yaml, when it is there]")
 @click.option("--quiet", is_flag=True, help="No progress.")
 def acknowledge(why: str, path: Path | None, url: str | None, run_id: str | None, quiet: bool) -> None:
     """Take note of a run's ROLLBACK, saying WHY it may be tried again.

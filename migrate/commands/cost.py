@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 import re
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
-from migrate.commands.options import Between, duration
+from migrate.commands.options import Between, duration, of_a_run
 from migrate.commands.output import printed, screen
 from migrate.config import load, load_any
 from migrate.costing import Asked, of_run
@@ -53,15 +54,10 @@ def _traffic(ctx: click.Context, param: click.Parameter, value: str | None) -> f
 
 
 @click.command(epilog=_EPILOG)
-@click.option(
-    "--config",
-    "path",
-    type=click.Path(path_type=Path),
-    envvar="MIGRATE_CONFIG",
-    help="Its prices go before those that the run was started with. [default: the run's; the store of migrate.yaml]",
+@partial(
+    of_a_run,
+    named="Its prices go before those that the run was started with. [default: the run's; the store of migrate.yaml]",
 )
-@click.option("--store", "url", help="Database URL; default: store.url of the configuration.")
-@click.option("--run", "run_id", help="A run's id (see migrate runs); default: the latest.")
 @click.option(
     "--traffic",
     callback=_traffic,

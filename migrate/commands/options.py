@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import click
@@ -13,6 +15,19 @@ from replay.units import parse_duration, parse_share
 from replay.values import too_deep
 
 SEED = click.IntRange(0, 2**32 - 1)
+
+
+IN_FOLDER = "[default: migrate.yaml, when it is there]"
+
+
+def of_a_run(command: Callable[..., Any], *, named: str = IN_FOLDER) -> Callable[..., Any]:
+    """The options of a command that reads one recorded run: ``path``, ``url`` and ``run_id``. ``named``: what --config is for."""
+    config = click.option(
+        "--config", "path", type=click.Path(path_type=Path), envvar="MIGRATE_CONFIG", help=named
+    )
+    store = click.option("--store", "url", help="Database URL; default: store.url of the configuration.")
+    run = click.option("--run", "run_id", help="A run's id (see migrate runs); default: the latest.")
+    return config(store(run(command)))
 
 
 class Between(click.FloatRange):

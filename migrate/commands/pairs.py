@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from migrate.commands.options import duration
+from migrate.commands.options import duration, of_a_run
 from migrate.commands.output import for_a_log, printed, screen
 from migrate.commands.recorded import recorded
 from migrate.report import Look, look_at
@@ -57,15 +57,7 @@ Exit codes: 0 done, also where no pair fits, 2 wrong use, 1 our own failure."""
     help="The candidate took longer, end to end, by more than this (500ms, 2s); the slowest first.",
 )
 @click.option("--limit", type=click.IntRange(1, 10_000), default=20, show_default=True, help="Most pairs.")
-@click.option(
-    "--config",
-    "path",
-    type=click.Path(path_type=Path),
-    envvar="MIGRATE_CONFIG",
-    help="[default: migrate.yaml, when it is there]",
-)
-@click.option("--store", "url", help="Database URL; default: store.url of the configuration.")
-@click.option("--run", "run_id", help="A run's id (see migrate runs); default: the latest.")
+@of_a_run
 @click.option(
     "--format", "form", type=click.Choice(["terminal", "json", "csv"]), default="terminal", show_default=True
 )

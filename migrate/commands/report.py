@@ -13,6 +13,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from migrate.commands.notify import named, tell_all
+from migrate.commands.options import of_a_run
 from migrate.commands.output import for_a_log, github, height, printed, screen
 from migrate.commands.recorded import Recorded, recorded
 from migrate.commands.watch import watch
@@ -67,15 +68,7 @@ def _either(names: Sequence[str]) -> str:
 
 
 @click.command(epilog=_EPILOG)
-@click.option(
-    "--config",
-    "path",
-    type=click.Path(path_type=Path),
-    envvar="MIGRATE_CONFIG",
-    help="[default: migrate.yaml, when it is there]",
-)
-@click.option("--store", "url", help="Database URL; default: store.url of the configuration.")
-@click.option("--run", "run_id", help="A run's id (see migrate runs); default: the latest.")
+@of_a_run
 @click.option(
     "--format",
     "formats",

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from migrate.commands.options import of_a_run
 from migrate.commands.output import for_a_log, printed, screen
 from migrate.commands.recorded import Recorded, recorded
 from migrate.errors import ConfigError, StoreError
@@ -27,15 +28,7 @@ Exit codes: 0 done, 2 wrong use, 1 our own failure."""
 
 @click.command(epilog=_EPILOG)
 @click.argument("pair")
-@click.option(
-    "--config",
-    "path",
-    type=click.Path(path_type=Path),
-    envvar="MIGRATE_CONFIG",
-    help="[default: migrate.yaml, when it is there]",
-)
-@click.option("--store", "url", help="Database URL; default: store.url of the configuration.")
-@click.option("--run", "run_id", help="A run's id (see migrate runs); default: the latest.")
+@of_a_run
 @click.option(
     "--format", "form", type=click.Choice(["terminal", "json"]), default="terminal", show_default=True
 )
