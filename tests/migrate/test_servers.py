@@ -153,6 +153,8 @@ async def test_they_are_read_by_nobody_else(tmp_path: Path) -> None:
                 backend = Backend(kind="tensorrt-llm", url=url, drain_metrics=ours)
                 async with watched(store, run, [(Arm.CANDIDATE, backend)]):
                     await until(lambda pages=pages: "/prometheus/metrics" in pages.asked)
+                    if ours:
+                        await until(lambda run=run: store.readings(run))
             asked[ours] = pages.asked
             assert bool(store.readings(run)) is ours
     assert "/metrics" in asked[True] and "/metrics" not in asked[False]
