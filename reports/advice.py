@@ -25,6 +25,7 @@ _HOLD = {
     "nothing_required": f"{_STAY}; the policy requires no rule, so no evidence could ever suffice: mend policy.",
     "mirror_sent_nothing": f"{_STAY}; look at shadow.paths, shadow.percent and the kill switch (/status of the admin listener).",
     "no_data": f"{_STAY}; send clients through gateway.listen, then report again.",
+    "no_answers": f"{_STAY}; see that both servers run at the configured addresses (migrate check), then record again.",
     "no_repeats": f"{_STAY}; set shadow.repeat_baseline above 0 so that the noise floor becomes known, and record again.",
     "too_noisy": f"{_STAY}; find out why the baseline disagrees with itself, or replay with temperature 0 (--set temperature=0).",
     "unscored": f"{_STAY}; install what scores the rest (pip install 'llm-migrate[embeddings]') and report again.",

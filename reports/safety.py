@@ -5,9 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from replay.exchange import Outcome
-from reports.columns import Columns
+from reports.columns import Answers, Columns
+from reports.counting import some
 from reports.stats import Flags, Floats
 
+_FAILURES = {
+    Outcome.CONNECT_ERROR: "no connection",
+    Outcome.TIMEOUT: "timed out",
+    Outcome.HTTP_ERROR: "an HTTP error",
+    Outcome.PROTOCOL_ERROR: "broke off or could not be read",
+}
 HALT_IN_A_ROW = 20
 """Failures, or answers cut short, in a row that stop the mirroring."""
 _BLOCK_S = 300.0
@@ -29,6 +36,8 @@ def halt(columns: Columns, *, counted: Flags) -> str | None:
     failed, answered = candidate.failed & sound, candidate.answered & sound
     refused = failed | (candidate.having(Outcome.UNSERVED) & sound)
     if _longest(refused[refused | answered]) >= HALT_IN_A_ROW:
+        if silent := none_answered("the candidate", candidate):
+            return silent
         return f"the candidate failed {HALT_IN_A_ROW} requests in a row that the baseline answered"
     since = int(np.flatnonzero(answered)[-1]) + 1 if answered.any() else 0
     lost, withheld = int(refused[since:].sum()), int((candidate.withheld & sound)[since:].sum())
@@ -37,6 +46,19 @@ def halt(columns: Columns, *, counted: Flags) -> str | None:
     if _longest(_cut_short(columns)[answered]) >= HALT_IN_A_ROW:
         return f"the candidate cut {HALT_IN_A_ROW} answers in a row short, and the baseline did not"
     return _bad_block(columns.at, failed & counted, answered & counted)
+
+
+def none_answered(name: str, arm: Answers) -> str | None:
+    """That ``arm`` answered nothing of what it was asked, and why; ``None`` where it answered something, or was asked nothing.
+
+    What it does not offer is not counted: it says so itself.
+    """
+    if arm.answered.any() or not arm.failed.any():
+        return None
+    failures = {words: int(arm.having(outcome).sum()) for outcome, words in _FAILURES.items()}
+    found = sorted(((count, words) for words, count in failures.items() if count), reverse=True)
+    why = found[0][1] if len(found) == 1 else ", ".join(f"{count:,} {words}" for count, words in found)
+    return f"{name} answered none of {some(int(arm.failed.sum()), 'request')}: {why}"
 
 
 def _cut_short(columns: Columns) -> Flags:

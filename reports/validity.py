@@ -16,6 +16,7 @@ from reports.fitness import cache_asymmetry, client_lag
 from reports.judgement import Check
 from reports.reading import Unread
 from reports.rules import RULES
+from reports.safety import none_answered
 
 __all__ = ["CAVEATS", "Facts", "checks"]
 
@@ -58,6 +59,15 @@ def _no_data(facts: Facts) -> Check:
     return Check(
         code="no_data", passed=count > 0, message=f"{count:,} pairs" if count else "nothing was recorded"
     )
+
+
+def _no_answers(facts: Facts) -> Check:
+    """A server that is dead or lives elsewhere. What may still be in flight is not waited for in vain; the warm-up counts."""
+    places = facts.ledger.places
+    known = facts.ledger.columns.take(~places["not_final"] & ~places["in_future"])
+    silent = [none_answered("the candidate", known.candidate), none_answered("the baseline", known.baseline)]
+    message = "; ".join(found for found in silent if found)
+    return Check(code="no_answers", passed=not message, message=message or "both arms answered")
 
 
 def _not_final(facts: Facts) -> Check:
@@ -148,6 +158,7 @@ _CHECKS: tuple[Callable[[Facts], Check | None], ...] = (
     steadiness.clock,
     mirroring.not_counted,
     mirroring.not_recorded,
+    _no_answers,
     _client_lag,
     _cache_asymmetry,
     _resumed,

@@ -35,6 +35,8 @@ Examples:
   migrate replay --resume                         go on where it was stopped
 \b
 Judge with: migrate report"""
+SILENT = 4
+"""A backend answered nothing: no report on it can say GO."""
 _SCHEDULES = ("rate", "ramp", "sweep", "concurrency")
 
 
@@ -163,6 +165,8 @@ def replay(
     An open loop: a request leaves when it is due, whatever became of the earlier ones, and how late each one left is
     recorded. Ctrl-C stops sending and lets what is in flight finish; a second one stops at once. --resume sends only what
     has no answer yet.
+
+    Exit codes: 0 all was sent, 4 a backend answered nothing at all or a day's budget is spent, 130 interrupted.
     """
     config = load(path)
     if sum(options[name] is not None for name in _SCHEDULES) > 1:
@@ -199,7 +203,9 @@ def replay(
         click.echo(line, err=True)
     if ending.why:
         click.echo(f"{ending.why}. Go on with: migrate replay --resume", err=True)
-    return ending.code
+    if ending.silent:
+        click.echo(f"{ending.silent}. Look at it with: migrate check --config {path}", err=True)
+    return ending.code or (SILENT if ending.silent else 0)
 
 
 def _leaving(store: Store, config: Config, plan: Plan) -> Iterator[str]:

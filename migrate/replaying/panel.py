@@ -15,6 +15,7 @@ from rich.table import Table
 
 from migrate.replaying.sender import Sender
 from replay.exchange import Arm
+from reports.counting import some
 
 _LINES_EVERY_S = 5.0
 _LOOK_S = 0.5
@@ -76,6 +77,16 @@ def summary(shown: Shown) -> list[str]:
             if p50 is not None
         ]
     return lines
+
+
+def silent(shown: Shown) -> str:
+    """Which arms answered nothing of what they were sent, and how they failed; empty when each answered something."""
+    seen = {arm: shown.arms.get(arm.value, {}) for arm in shown.named}
+    return "; ".join(
+        f"the {arm.value} answered none of {some(shown.sender.sent[arm], 'request')}: {_failed(one)}"
+        for arm, one in seen.items()
+        if _failed(one) and not one.get("ok", 0)
+    )
 
 
 def ms(seconds: float | None) -> str:

@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
@@ -64,6 +64,8 @@ class Ending:
     """What became of each arm, and how late we were."""
     why: str = ""
     """Why it ended before its time; empty when it did not."""
+    silent: str = ""
+    """Which arms answered nothing of all that was sent; empty when each answered something."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +170,8 @@ class Play:
                 await link.finish()
                 self._store.count_up(self._run, self._counted(sender, sides, meter))
         lines = (*panel.summary(shown), *self._lateness(sender))
-        return self._ending(lines, sender, interrupted=interrupts.count > 0)
+        silent = "" if self._resumed else panel.silent(shown)
+        return replace(self._ending(lines, sender, interrupted=interrupts.count > 0), silent=silent)
 
     async def _warm(self, client: Client, stop: asyncio.Event) -> None:
         """The first answers of a server are not like the others, and connections have to be made."""

@@ -16,10 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from migrate.store import Store
 from replay.exchange import Arm, Exchange, Observation, Outcome
 from tests.replay.servers import CHAT_ANSWER, Act, acting, reply
+from tests.serving import free_port
 
 POLICY = "policy: {minimum_span: 0s, minimum_pairs: 5, warmup: 0s, rehearsal: true}\n"
 
@@ -128,6 +130,24 @@ async def test_every_request_goes_to_both_and_is_recorded_with_how_late_it_left(
     assert 0.2 < span < 5 and exchanges[0].request.at == pytest.approx(baseline[0].at, abs=0.5)
     assert b"x-llm-migrate-copy: 1" in one.heads[0].lower()
     assert "baseline: 40 sent, 40 ok, none failed" in err and "end to end from its moment" in err
+
+
+@pytest.mark.parametrize("dead", ["candidate", "baseline"])
+async def test_a_backend_that_answers_nothing_is_said_and_is_no_success(tmp_path: Path, dead: str) -> None:
+    one = Server()
+    async with two(one.act, one.act, tmp_path):
+        await captured(tmp_path, (question(f"q{n}") for n in range(6)))
+        path = tmp_path / "migrate.yaml"
+        config = yaml.safe_load(path.read_text())
+        config[dead]["url"] = f"http://127.0.0.1:{free_port()}"
+        path.write_text(yaml.safe_dump(config))
+        code, err = await migrate(tmp_path, "replay", "--rate", 100, "--quiet")
+    assert code == 4 and status(tmp_path) == "ended", err
+    assert f"the {dead} answered none of 6 requests: 6 connect. Look at it with: migrate check" in err
+    await migrate(tmp_path, "report", "--format", "json", "--output", "report.json")
+    said = json.loads((tmp_path / "report.json").read_text())
+    assert (said["verdict"], said["code"]) == ("HOLD", "no_answers")
+    assert said["reason"].startswith(f"The {dead} answered none of 6 requests: no connection")
 
 
 async def test_as_recorded_keeps_the_gaps_and_speed_divides_them(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from replay.exchange import Outcome
 from reports.advice import LATENCY_RULES
+from reports.judge import judge
 from reports.judgement import Verdict
 from reports.policy import Policy
 from tests.reports.made import (
@@ -65,6 +66,27 @@ class TestData:
 
     def test_a_baseline_that_was_never_recorded(self):
         hold(same(500, baseline=DROPPED, differs=None), "nothing_compared")
+
+    @pytest.mark.parametrize("arm", ["candidate", "baseline"])
+    def test_a_server_that_answered_nothing(self, arm):
+        dead = failure(Outcome.CONNECT_ERROR, None)
+        reason = hold(same(5, **{arm: dead}, differs=None), "no_answers", Policy())
+        assert reason.startswith(f"The {arm} answered none of 5 requests: no connection")
+
+    def test_two_servers_that_answered_nothing_each_in_its_ways(self):
+        dead = failure(Outcome.CONNECT_ERROR, None)
+        pairs = changed(same(40, baseline=dead, candidate=dead, differs=None), some(10), candidate=TIMEOUT)
+        reason = hold(pairs, "no_answers")
+        assert "candidate answered none of 40 requests: 36 no connection, 4 timed out; the baseline" in reason
+
+    def test_a_candidate_that_answered_nothing_where_the_baseline_did_is_an_outage(self):
+        found = verdict(same(40, candidate=failure(Outcome.CONNECT_ERROR, None), differs=None))
+        assert (found.verdict, found.code) == (Verdict.ROLLBACK, "halt")
+        assert "the candidate answered none of 40 requests: no connection" in found.reason
+
+    def test_answers_that_may_still_come_are_waited_for(self):
+        pairs = same(5, candidate=failure(Outcome.CONNECT_ERROR, None), differs=None)
+        assert judge(pairs, REHEARSAL, now=pairs[-1].at).code == "not_final"
 
     def test_a_run_that_never_left_the_warm_up(self):
         reason = hold(same(500), "warm_up", Policy())
