@@ -31,6 +31,8 @@ class Ledger:
 
     change: Change | None
     """The last change of a server's version; what came before it has the place ``other_version``."""
+    wait_s: float | None
+    """Seconds until the first pair that is ``not_final`` counts; ``None`` where none is."""
 
     def count(self, *places: str) -> int:
         """How many pairs are in ``places``."""
@@ -88,7 +90,9 @@ def sort_out(columns: Columns, policy: Policy, *, now: float, final: bool, timeo
         free = free & ~claimed
     evidence = columns.take(np.logical_or.reduce([places[place] for place in EVIDENCE]))
     evidence = replace(evidence, session=units(evidence.session, evidence.at))
-    return Ledger(columns=columns, places=places, evidence=evidence, change=change)
+    waiting = columns.at[places["not_final"]]
+    wait_s = float(waiting[0]) + timeout_s - now if waiting.size else None
+    return Ledger(columns=columns, places=places, evidence=evidence, change=change, wait_s=wait_s)
 
 
 def _warming_up(columns: Columns, warmup: float, before: Flags) -> Flags:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from reports import covered, mirroring, steadiness
+from reports.counting import some
 from reports.disagreement import NO_REPEATS
 from reports.facts import Facts, duration
 from reports.fitness import cache_asymmetry, client_lag
@@ -71,9 +72,14 @@ def _no_answers(facts: Facts) -> Check:
 
 
 def _not_final(facts: Facts) -> Check:
-    waiting, total = facts.ledger.count("not_final"), len(facts.ledger.columns)
-    message = f"{waiting:,} pairs may still be in flight and do not count yet"
-    return Check(code="not_final", passed=waiting < max(1, total), message=message)
+    ledger = facts.ledger
+    message = "no pair waits for its timeout to pass"
+    if ledger.wait_s is not None:
+        waiting = some(ledger.count("not_final"), "pair")
+        message = f"waiting for their timeout to pass before they count: {waiting}, the first counts in {duration(ledger.wait_s)}"
+    return Check(
+        code="not_final", passed=ledger.wait_s is None or ledger.count("scored") > 0, message=message
+    )
 
 
 def _warm_up(facts: Facts) -> Check:
@@ -82,8 +88,11 @@ def _warm_up(facts: Facts) -> Check:
     return Check(code="warm_up", passed=rest > 0 or not warming, message=message)
 
 
-def _nothing_compared(facts: Facts) -> Check:
+def _nothing_compared(facts: Facts) -> Check | None:
+    """``None`` as long as pairs only wait: for their timeout, or for the end of the warm-up."""
     scored = facts.ledger.count("scored")
+    if not scored and facts.ledger.count("not_final", "warm_up"):
+        return None
     message = (
         f"{scored:,} pairs have both arms" if scored else "no pair has both a baseline and a candidate answer"
     )

@@ -88,6 +88,18 @@ class TestData:
         pairs = same(5, candidate=failure(Outcome.CONNECT_ERROR, None), differs=None)
         assert judge(pairs, REHEARSAL, now=pairs[-1].at).code == "not_final"
 
+    def test_pairs_that_only_wait_for_their_timeout_are_not_said_to_have_no_answers(self):
+        pairs = same(3, rate=1 / 60)
+        found = judge(pairs, REHEARSAL, now=pairs[-1].at + 60, timeout_s=600)
+        assert (found.verdict, found.code) == (Verdict.HOLD, "not_final")
+        assert "before they count: 3 pairs, the first counts in 7 min" in found.reason
+        assert "nothing_compared" not in {check.code for check in found.checks}
+
+    def test_pairs_that_wait_beside_pairs_that_never_count(self):
+        pairs = changed(same(3, rate=1 / 300), lambda n: n == 0, baseline=CLIENT_LEFT)
+        found = judge(pairs, REHEARSAL, now=pairs[-1].at + 60, timeout_s=600)
+        assert found.code == "not_final" and "2 pairs, the first counts in 4 min" in found.reason
+
     def test_a_run_that_never_left_the_warm_up(self):
         reason = hold(same(500), "warm_up", Policy())
         assert "first 15 min" in reason
