@@ -20,6 +20,12 @@ _VALID = "report as often as you like, the evidence stays valid at every look"
 _WAIT = f"{_STAY} and let the run go on; {_VALID}."
 _STUCK = f"{_STAY}; waiting alone decides nothing here: mirror more, or widen the margin before another run, as the reason says."
 _LONGER = f"{_STAY} and record a longer run, or a larger share where that is not all."
+_ANOTHER = {
+    "import": f"{_STAY}; import more, or send what was captured to both with migrate replay.",
+    "capture": f"{_STAY}; capture more, or send what was captured to both with migrate replay.",
+    "replay": f"{_STAY} and replay more requests, captured over a longer time where that is missing.",
+}
+"""Where a longer run is not a matter of waiting longer."""
 _MEND = f"{_STAY}, mend what the failed check names, and record again."
 _HOLD = {
     "nothing_required": f"{_STAY}; the policy requires no rule, so no evidence could ever suffice: mend policy.",
@@ -65,7 +71,7 @@ def advice(verdict: Verdict, code: str, *, kind: str, ended: bool, hours: float 
             else _ROLLBACK
         )
     if code in _PATIENCE:
-        return _LONGER if ended else _wait(hours)
+        return _ANOTHER.get(kind, _LONGER) if ended else _wait(hours)
     return _HOLD.get(code, _MEND)
 
 
@@ -113,6 +119,8 @@ class Outlook:
     """Share of requests that is copied; ``None`` where nothing is."""
     repeated: bool
     """Only pairs with a baseline repeat count."""
+    ended: bool = False
+    """The run is over: what is missing only a longer one has."""
 
 
 def outlook(one: Outlook) -> str:
@@ -120,10 +128,12 @@ def outlook(one: Outlook) -> str:
     if one.above:
         without = f" without the worst {one.trim} blocks" if one.trim else " over enough blocks"
         proven = f"above the margin of {one.margin}, but not yet proven{without}"
-        return f"{proven}; {_more(one.rollback, 'ROLLBACK')}" if one.rollback.soon else proven
+        return (
+            f"{proven}; {_more(one.rollback, 'ROLLBACK', ended=one.ended)}" if one.rollback.soon else proven
+        )
     for missing, verdict in ((one.go, "GO"), (one.rollback, "ROLLBACK")):
         if missing.soon:
-            return f"the margin is {one.margin}; {_more(missing, verdict)}"
+            return f"the margin is {one.margin}; {_more(missing, verdict, ended=one.ended)}"
     sooner = one.go if one.go.pairs is not None else one.rollback
     ways = [f"widen it to {one.wider}"] if one.wider else []
     if sooner.hours is not None:
@@ -136,8 +146,10 @@ def outlook(one: Outlook) -> str:
     return f"the margin of {one.margin} cannot be decided at this traffic ({why}): {' or '.join(ways) or 'widen it'}"
 
 
-def _more(missing: Missing, verdict: str) -> str:
+def _more(missing: Missing, verdict: str, *, ended: bool) -> str:
     at = "" if missing.hours is None else f", about {duration(missing.hours)} at this traffic,"
+    if ended:
+        return f"a new run needs about {missing.pairs:,} pairs more than this one{at} for {verdict} if they come alike"
     return f"about {missing.pairs:,} more pairs{at} for {verdict} if they come as so far"
 
 

@@ -157,6 +157,7 @@ def take_in(
         mirrored=ppm / 1e6 if ppm else None,
         rules=stakes,
         unserved=ledger.count("unserved"),
+        ended=final,
     )
     repeats = as_candidate(evidence)
     floors = {rule.name: floor(rule, repeats, frame) for rule in RULES}

@@ -59,6 +59,8 @@ class Scale:
     """Share of requests that is copied; ``None`` where nothing is."""
     unserved: int = 0
     """Pairs that are missing because the candidate does not offer what they ask: known, where others are not."""
+    ended: bool = False
+    """The run is over: only another one brings more pairs."""
 
 
 def scale(
@@ -68,6 +70,7 @@ def scale(
     mirrored: float | None = None,
     rules: int | None = None,
     unserved: int = 0,
+    ended: bool = False,
 ) -> Scale:
     """The scale of a policy for a run over ``span_s``.
 
@@ -91,6 +94,7 @@ def scale(
         test=test_of(policy),
         unserved=unserved,
         mirrored=mirrored,
+        ended=ended,
     )
 
 
@@ -315,6 +319,7 @@ def _outlook(
         rollback=rollback,
         mirrored=scale.mirrored,
         repeated=rule.name == "disagreement",
+        ended=scale.ended,
     )
 
 

@@ -146,6 +146,15 @@ def test_advice_to_wait_is_given_only_while_waiting_can_help(code: str) -> None:
     assert "longer run" in advice(Verdict.HOLD, code, kind="shadow", ended=True)
 
 
+@pytest.mark.parametrize(
+    ("kind", "way"),
+    [("import", "import more, or"), ("capture", "capture more, or"), ("replay", "replay more requests")],
+)
+def test_advice_on_what_does_not_grow_by_waiting_is_not_a_longer_run(kind: str, way: str) -> None:
+    said = advice(Verdict.HOLD, "too_few_pairs", kind=kind, ended=True)
+    assert way in said and "longer run" not in said
+
+
 @pytest.mark.parametrize("verdict", [Verdict.ROLLBACK, Verdict.HOLD])
 @pytest.mark.parametrize(
     "code", ["errors", "halt", "disagreement", "ttft_p95", "unscored", "sample_ratio", "new"]

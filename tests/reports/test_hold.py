@@ -17,7 +17,8 @@ DAYS_APART = 1 / 3600
 
 
 def read(pairs: list[Pair], name: str = "errors", policy: Policy = QUICK, **more: object) -> RuleResult:
-    return rule(verdict(pairs, only(name, policy=policy), **more), name)
+    """The rule in a run that goes on."""
+    return rule(verdict(pairs, only(name, policy=policy), **{"final": False, **more}), name)
 
 
 def number(text: str, before: str) -> float:
@@ -31,6 +32,17 @@ class TestMoreOfTheSame:
             "between -1.39 % and 1.39 %, the margin is 1.00 %; about 119 more pairs, about 2 min at this traffic, for GO "
             "if they come as so far"
         )
+
+    def test_of_a_run_that_ended_is_what_a_new_one_needs(self):
+        found = read(same(300, rate=1.0), final=True)
+        assert found.reason.endswith(
+            "a new run needs about 119 pairs more than this one, about 2 min at this traffic, for GO if they come alike"
+        )
+        assert found.forecast_pairs == read(same(300, rate=1.0)).forecast_pairs
+
+    def test_of_harm_in_a_run_that_ended_too(self):
+        pairs = changed(same(300, rate=1.0), lambda n: n % 50 == 0, candidate=failure())
+        assert "a new run needs about" in read(pairs, final=True).reason
 
     def test_is_enough(self):
         assert read(same(300 + 119)).verdict is Verdict.GO
