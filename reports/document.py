@@ -211,6 +211,9 @@ class Document:
     """``pairs``, and what the comparison of answers said; the parts sum to it."""
     repeats: dict[str, int]
     """Baseline repeats that were ``answered`` or asked in vain, and ``skipped.`` reasons."""
+    itself: dict[str, int]
+    """``pairs`` in which the baseline's repeat was compared with its own answer, and in how many of them they are
+    ``different``: what disagrees by itself."""
     retried: dict[str, int]
     """Answers by arm that needed more than one attempt."""
     not_recorded: int
@@ -288,6 +291,7 @@ def build(
         ledger=dict(judgement.ledger),
         compared=_compared(seen.columns),
         repeats=_repeats(seen.columns, traffic),
+        itself=_itself(seen.columns),
         retried=_retried(seen.columns),
         not_recorded=max(0, traffic.get("mirrored", 0) - len(seen)),
         rules=tuple(sorted((_bounded(rule) for rule in judgement.rules), key=_urgency)),
@@ -361,6 +365,11 @@ def _compared(table: Columns) -> dict[str, int]:
     alike, different = (int((table.differs == code).sum()) for code in (0, 1))
     not_scored = len(table) - alike - different
     return {"pairs": len(table), "alike": alike, "different": different, "not_scored": not_scored}
+
+
+def _itself(table: Columns) -> dict[str, int]:
+    alike, different = (int((table.repeat_differs == code).sum()) for code in (0, 1))
+    return {"pairs": alike + different, "different": different}
 
 
 def _repeats(table: Columns, traffic: Mapping[str, int]) -> dict[str, int]:

@@ -128,6 +128,7 @@ def _environment() -> Environment:
         "cost_left": LEFT,
         "draw": drawing,
         "time": over_time,
+        "itself": words.itself,
         "latency": words.latency,
         "marks": words.MARKS,
         "metrics": words.METRICS,

@@ -18,6 +18,7 @@ from reports.render.words import (
     count,
     counted,
     interval,
+    itself,
     latency,
     moment,
     quantity,
@@ -132,7 +133,9 @@ def _beside(document: Document) -> list[str]:
 def _causes(document: Document) -> list[str]:
     lines = [_cause(cause) for cause in document.causes[:_CAUSES]]
     more = len(document.causes) - _CAUSES
-    return [*lines, f"- and {more} more"] if more > 0 else lines
+    lines += [f"- and {more} more"] if more > 0 else []
+    said = itself(document) if lines else None
+    return [*lines, "", said] if said else lines
 
 
 def _cause(cause: Grouped) -> str:

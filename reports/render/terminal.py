@@ -19,6 +19,7 @@ from reports.render.words import (
     counted,
     from_to,
     interval,
+    itself,
     latency,
     moment,
     quantity,
@@ -244,6 +245,8 @@ def _causes(document: Document, pen: Pen) -> list[str]:
         text = f"{cause.category}: {plain(cause.message, 300)} (example {plain(cause.example, 40)})"
         lines += pen.lines(text, head, " " * 20)
         lines += [" " * 20 + clip(cause.evidence, pen.width - 20)] if cause.evidence else []
+    if said := itself(document):
+        lines += pen.lines(said, "  ", "  ")
     if (more := len(document.causes) - _CAUSES) > 0:
         lines.append(f"{'':20}and {more} more causes")
     return lines

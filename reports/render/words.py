@@ -57,6 +57,19 @@ def place(code: str) -> str:
     return _PLACES.get(code) or code.removeprefix("skipped.").replace("_", " ")
 
 
+def itself(document: Document) -> str | None:
+    """How often the baseline differs from its own repeat, beside how often the candidate differs from it; ``None`` where
+    no repeat was compared."""
+    noise, compared = document.itself, document.compared
+    if not noise["pairs"]:
+        return None
+    both = compared["alike"] + compared["different"]
+    return (
+        f"The baseline against itself: {count(noise['different'])} in {count(noise['pairs'])} answers differ; the candidate "
+        f"against the baseline: {count(compared['different'])} in {count(both)}."
+    )
+
+
 def count(value: int) -> str:
     """With a comma at the thousands."""
     return f"{value:,}"
