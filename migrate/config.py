@@ -8,7 +8,6 @@ from __future__ import annotations
 import datetime as dt
 import difflib
 import ipaddress
-import math
 import os
 import re
 from pathlib import Path
@@ -21,14 +20,15 @@ from pydantic import (
     BaseModel,
     BeforeValidator,
     Field,
-    PlainSerializer,
     ValidationError,
     model_validator,
 )
 
+from migrate.canary.section import CanarySection
 from migrate.errors import ConfigError
 from migrate.launching.section import Launch
 from migrate.notifying.section import Notify
+from migrate.percent import Percent
 from migrate.presets import presets
 from migrate.prices import listed
 from migrate.tracing import Traces
@@ -40,26 +40,6 @@ from reports.policy import Duration, Policy, Section, Share
 Size = Annotated[int, BeforeValidator(parse_size)]
 Count = Annotated[int, BeforeValidator(parse_count)]
 Kind = Literal["vllm", "tensorrt-llm", "relay"]
-
-
-def _percent(value: object) -> float:
-    """A percentage as `shadow.percent` takes it: 0 to 100; ``0.5`` is half a percent. Returns the share."""
-    text = str(value).strip().removesuffix("%").strip()
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not 0 <= number <= 100:
-        raise ValueError(f"{value!r} is not a percentage: write a number from 0 to 100, such as 10 or 0.5")
-    return number / 100
-
-
-Percent = Annotated[
-    float,
-    BeforeValidator(_percent),
-    PlainSerializer(lambda share: float(f"{share * 100:.10g}"), when_used="json"),
-]
-"""A share, written as the percentage it is: 10 means 10 %."""
 
 
 def _http_url(value: str) -> str:
@@ -437,6 +417,7 @@ class Config(Section):
     """Where spans of copies and repeats go; ``None``: nowhere."""
     notify: Notify | None = None
     """Who is told of verdicts; ``None``: a run is judged when somebody asks. ``{}``: while it goes on, too, telling nobody."""
+    canary: CanarySection = CanarySection()
     policy: Policy = Policy()
 
     @model_validator(mode="after")

@@ -241,6 +241,8 @@ class Request:
     body: bytes
     conversation: str
     """The sampling key's hash: requests of one conversation share it."""
+    side: Arm | None = None
+    """Which arm was to answer the client, by the draw of a canary; ``None``: the baseline, and no draw."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

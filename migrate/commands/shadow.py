@@ -11,9 +11,10 @@ from typing import Any
 import click
 from pydantic import TypeAdapter, ValidationError
 
-from migrate.config import Config, Percent, load
+from migrate.config import Config, load
 from migrate.errors import ConfigError
 from migrate.notifying.receivers import receivers
+from migrate.percent import Percent
 from migrate.saying import Speaker
 from migrate.shadow import Run, execute
 from replay.units import parse_duration

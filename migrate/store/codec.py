@@ -84,6 +84,7 @@ def request_rows(run: str, request: Request) -> tuple[Row, Bodies]:
         "headers": dump(request.headers).decode(),
         "conversation": request.conversation,
         "body": key,
+        "side": request.side and request.side.value,
     }
     return row, {key: packed}
 
@@ -126,6 +127,7 @@ def request_value(row: Mapping[str, Any], body: bytes) -> Request:
         headers=_headers(row["headers"]),
         body=body,
         conversation=row["conversation"],
+        side=Arm(row["side"]) if row["side"] else None,
     )
 
 

@@ -39,6 +39,7 @@ requests = sa.Table(
     sa.Column("headers", sa.Text, nullable=False),
     sa.Column("conversation", sa.Text, nullable=False),
     sa.Column("body", _Key, nullable=False),
+    sa.Column("side", _Key),
     sa.Index("requests_by_time", "run", "at", "id"),
 )
 
@@ -166,6 +167,27 @@ notices = sa.Table(
 """What each receiver was last told of a subject of a run, and how often it was told."""
 
 
+shifts = sa.Table(
+    "shifts",
+    metadata,
+    sa.Column("canary", _Key, primary_key=True),
+    sa.Column("number", sa.Integer, primary_key=True),
+    sa.Column("at", _Real, nullable=False),
+    sa.Column("who", sa.Text, nullable=False),
+    sa.Column("action", _Key, nullable=False),
+    sa.Column("why", sa.Text, nullable=False),
+    sa.Column("phase", _Key, nullable=False),
+    sa.Column("share", _Real, nullable=False),
+    sa.Column("step", sa.Integer, nullable=False),
+    sa.Column("since", _Real, nullable=False),
+    sa.Column("rollbacks", sa.Integer, nullable=False),
+    sa.Column("until", _Real),
+    sa.Column("approved", sa.Boolean, nullable=False),
+    sa.Column("run", sa.Text, nullable=False),
+)
+"""Every change of a canary; the last one is its state. Nothing in it is ever changed."""
+
+
 def _first(connection: sa.Connection) -> None:
     metadata.create_all(connection)
 
@@ -208,6 +230,14 @@ def _eighth(connection: sa.Connection) -> None:
     notices.create(connection, checkfirst=True)
 
 
+def _ninth(connection: sa.Connection) -> None:
+    """Which side a request was meant for, and how the traffic was moved."""
+    there = {column["name"] for column in sa.inspect(connection).get_columns("requests")}
+    if "side" not in there:
+        connection.execute(sa.text("ALTER TABLE requests ADD COLUMN side VARCHAR(80)"))
+    shifts.create(connection, checkfirst=True)
+
+
 MIGRATIONS: tuple[Callable[[sa.Connection], None], ...] = (
     _first,
     _second,
@@ -217,6 +247,7 @@ MIGRATIONS: tuple[Callable[[sa.Connection], None], ...] = (
     _sixth,
     _seventh,
     _eighth,
+    _ninth,
 )
 """Append only. The schema's version is how many have run."""
 
