@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -77,6 +78,13 @@ def recorded(path: Path | None, url: str | None, run_id: str | None, *, quiet: b
             second=second_opinion(store, told.judge if told else stored_judge(run), tell),
             notes=notes,
         )
+
+
+def to_find(path: Path | None, url: str | None, run_id: str | None) -> str:
+    """The options that name the same run from any folder, in the shell's words. A URL that may hold a password is left out."""
+    words = ["--config", str(path.resolve())] if path else []
+    words += ["--store", url] if url and "@" not in url else []
+    return shlex.join([*words, *(["--run", run_id] if run_id else [])])
 
 
 def _opened(url: str) -> Store:

@@ -15,7 +15,7 @@ from click.shell_completion import CompletionItem
 from migrate.commands.notify import named, tell_all
 from migrate.commands.options import of_a_run
 from migrate.commands.output import for_a_log, github, height, printed, screen
-from migrate.commands.recorded import Recorded, recorded
+from migrate.commands.recorded import Recorded, recorded, to_find
 from migrate.commands.watch import watch
 from migrate.errors import ConfigError
 from migrate.explaining import explained
@@ -141,7 +141,7 @@ def report(
     for form in wanted:
         if form not in TABLES:
             said = stands if form == "junit" else document
-            _emit(said, form, _target(document, form, wanted, output))
+            _emit(said, form, _target(document, form, wanted, output), to_find(path, url, run_id))
     if github():
         click.echo(render_github(stands), err=True, nl=False)
     raise click.exceptions.Exit(_code(document, iso(found.now)))
@@ -221,10 +221,10 @@ def _target(document: Document, form: str, wanted: list[str], output: Path | Non
     return output if len(files) <= 1 else output.with_suffix(_SUFFIXES[form])
 
 
-def _emit(document: Document, form: str, target: Path | None) -> None:
+def _emit(document: Document, form: str, target: Path | None, options: str) -> None:
     if target is None:
         if form == "terminal":
-            printed(for_a_log(_terminal(document)), _encoding())
+            printed(for_a_log(_terminal(document, options)), _encoding())
         else:
             printed(RENDERERS[form](document))
         return
@@ -253,11 +253,11 @@ def _write(target: Path, text: str) -> None:
         whole.unlink(missing_ok=True)
 
 
-def _terminal(document: Document) -> str:
+def _terminal(document: Document, options: str) -> str:
     """One screen at a terminal, else all there is to say."""
     width, colour = screen()
     if sys.stdout.isatty():
-        return render_screen(document, width=width, height=height(), colour=colour)
+        return render_screen(document, width=width, height=height(), colour=colour, options=options)
     return render_terminal(document, width=width, colour=colour)
 
 

@@ -58,6 +58,7 @@ def main(scenario: str, folder: Path) -> None:
 def run(scenario: Scenario, folder: Path) -> int:
     """Plays a scenario into ``folder``. Returns 0 when the promised verdict came out and no client saw an error."""
     started = time.monotonic()
+    folder = folder.resolve()  # what the report prints works from anywhere
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.glob("*"):
         old.unlink()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from reports.document import Document
 from reports.judgement import Verdict
 from reports.render.terminal import Pen, aside, basis, blocks, joined, rule_line
@@ -15,13 +17,21 @@ _CHECKS = 3
 
 
 def render_screen(
-    document: Document, *, width: int = 80, height: int = 24, colour: bool = False, foot: str = ""
+    document: Document,
+    *,
+    width: int = 80,
+    height: int = 24,
+    colour: bool = False,
+    foot: str = "",
+    options: str = "",
 ) -> str:
     """At most ``height`` lines of ``width`` columns (80 to 160). ``foot``: the last line; by default it says where the rest is,
-    if anything was left out."""
+    if anything was left out. ``options``: what a command takes to find the run again, in the shell's words; a command with them
+    goes on in a line of its own that is never cut, so that both can be pasted."""
     pen = Pen.of(width, colour)
     whole = blocks(document, pen)
-    shown = {name: _SHORT[name](document, pen) if name in _SHORT else [] for name in whole}
+    short = _SHORT | {"causes": partial(_causes, options=options)}
+    shown = {name: short[name](document, pen) if name in short else [] for name in whole}
     for name in _UPGRADES:
         larger = shown | {name: whole[name]}
         if _lines(larger) < height:
@@ -62,16 +72,17 @@ def _checks(document: Document, pen: Pen) -> list[str]:
     return [clip(f"  \u2717 {check.code}: {check.message}", pen.width) for check in failed[:_CHECKS]]
 
 
-def _causes(document: Document, pen: Pen) -> list[str]:
+def _causes(document: Document, pen: Pen, *, options: str) -> list[str]:
     """The leading ones, each with the command that shows its example."""
     lines = []
     for cause in document.causes[:_CAUSES]:
         lines += [
             clip(f"  {cause.severity} {count(cause.count)} {cause.category}: {cause.message}", pen.width),
-            clip(f"      migrate show {cause.example}", pen.width),
+            clip(f"      migrate show {cause.example}", pen.width - 2) + (" \\" if options else ""),
+            *([f"        {options}"] if options else []),
         ]
     return lines
 
 
-_SHORT = {"verdict": _verdict, "rules": _rules, "checks": _checks, "causes": _causes}
+_SHORT = {"verdict": _verdict, "rules": _rules, "checks": _checks}
 """What a part says where lines are few; others are left out."""

@@ -49,6 +49,29 @@ def started(words: list[str], output: int, **more: str) -> subprocess.Popen[byte
     )
 
 
+def test_the_command_that_a_screen_names_works_when_pasted_in_another_folder(
+    url: str, tmp_path: Path
+) -> None:
+    record(url, wrong())
+    config = tmp_path / "a folder" / "migrate.yaml"
+    config.parent.mkdir()
+    config.write_text(
+        f"baseline: {{kind: vllm, url: 'http://127.0.0.1:1'}}\ncandidate: {{kind: vllm, url: 'http://127.0.0.1:2'}}\n"
+        f"store: {{url: '{url}'}}\n"
+    )
+    shown, _ = at_a_terminal(["--config", "a folder/migrate.yaml"], columns=80, lines=24)
+    (words,) = re.findall(r"migrate (show .+\\\r?\n.+)", ESCAPE.sub("", shown))[:1]
+    done = subprocess.run(
+        ["sh", "-c", f"{sys.executable} -m migrate {words}".replace("\r", "")],
+        cwd="/",
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0 and "42 euros" in done.stdout, done.stderr
+
+
 def at_a_terminal(
     words: list[str], *, columns: int, lines: int, until: bytes = b"", **more: str
 ) -> tuple[str, int]:
