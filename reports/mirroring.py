@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from reports.columns import Columns
+from reports.counting import some
 from reports.facts import Facts
 from reports.judgement import Check
 from reports.stats import Floats, log_evidence_not
@@ -24,9 +25,10 @@ def sent_nothing(facts: Facts) -> Check:
     """The candidate's arm is missing as a whole."""
     sent = int(facts.ledger.columns.candidate.asked.sum())
     passed = max(facts.counters.get("passed", 0), len(facts.ledger.columns))
-    message = f"{sent:,} copies reached the candidate"
+    message = f"{some(sent, 'copy', 'copies')} reached the candidate"
     if not sent:
-        message = f"{passed:,} requests passed and no copy reached the candidate: is the mirror on, and does it match any path?"
+        message = f"{some(passed, 'request')} passed and no copy reached the candidate: "
+        message += "is the mirror on, and does it match any path?"
     return Check(code="mirror_sent_nothing", passed=bool(sent) or not passed, message=message)
 
 
@@ -82,7 +84,7 @@ def _plausible(share: float, sampled: float, eligible: float) -> bool:
 def paused(facts: Facts) -> Check | None:
     """A caveat: somebody stopped the mirroring for a while."""
     count = facts.counters.get("paused", 0)
-    message = f"mirroring was stopped for {count:,} requests; what they would have shown is not known"
+    message = f"mirroring was stopped for {some(count, 'request')}; what that would have shown is not known"
     return Check(code="paused", passed=True, message=message) if count else None
 
 

@@ -42,7 +42,8 @@ def halt(columns: Columns, *, counted: Flags) -> str | None:
     since = int(np.flatnonzero(answered)[-1]) + 1 if answered.any() else 0
     lost, withheld = int(refused[since:].sum()), int((candidate.withheld & sound)[since:].sum())
     if lost and lost + withheld >= HALT_IN_A_ROW:
-        return f"the candidate stopped answering: {lost} failures, then {withheld} copies withheld by the circuit breaker"
+        copies = some(withheld, "copy", "copies")
+        return f"the candidate stopped answering: {some(lost, 'failure')}, then {copies} withheld by the circuit breaker"
     if _longest(_cut_short(columns)[answered]) >= HALT_IN_A_ROW:
         return f"the candidate cut {HALT_IN_A_ROW} answers in a row short, and the baseline did not"
     return _bad_block(columns.at, failed & counted, answered & counted)

@@ -51,14 +51,14 @@ def _resumed(facts: Facts) -> Check | None:
     times, gap = facts.counters.get("replay_resumed", 0), facts.counters.get("replay_gap_s", 0)
     if not times:
         return None
-    message = f"the replay was interrupted and resumed {times} times, with {duration(gap)} in between in all"
+    message = f"the replay was interrupted and resumed {some(times, 'time')}, with {duration(gap)} in between in all"
     return Check(code="resumed", passed=True, message=message)
 
 
 def _no_data(facts: Facts) -> Check:
     count = len(facts.ledger.columns)
     return Check(
-        code="no_data", passed=count > 0, message=f"{count:,} pairs" if count else "nothing was recorded"
+        code="no_data", passed=count > 0, message=some(count, "pair") if count else "nothing was recorded"
     )
 
 
@@ -84,7 +84,7 @@ def _not_final(facts: Facts) -> Check:
 
 def _warm_up(facts: Facts) -> Check:
     warming, rest = facts.ledger.count("warm_up"), len(facts.ledger.evidence)
-    message = f"{warming:,} pairs of the candidate's first {duration(facts.policy.warmup)} do not count"
+    message = f"{some(warming, 'pair')} of the candidate's first {duration(facts.policy.warmup)} not counted"
     return Check(code="warm_up", passed=rest > 0 or not warming, message=message)
 
 
@@ -94,7 +94,9 @@ def _nothing_compared(facts: Facts) -> Check | None:
     if not scored and facts.ledger.count("not_final", "warm_up"):
         return None
     message = (
-        f"{scored:,} pairs have both arms" if scored else "no pair has both a baseline and a candidate answer"
+        f"both arms are known of {some(scored, 'pair')}"
+        if scored
+        else "no pair has both a baseline and a candidate answer"
     )
     return Check(code="nothing_compared", passed=scored > 0, message=message)
 
@@ -103,7 +105,7 @@ def _too_few_pairs(facts: Facts) -> Check:
     """Counts only pairs that both arms answered, so that failures never make up the number."""
     pairs, needed = facts.ledger.evidence, facts.policy.minimum_pairs
     count = int((pairs.baseline.answered & pairs.candidate.answered).sum())
-    message = f"{count:,} pairs that both arms answered, {needed:,} required"
+    message = f"{some(count, 'pair')} that both arms answered, {needed:,} required"
     if count < needed:
         message += f": {needed - count:,} more needed"
     return Check(code="too_few_pairs", passed=count >= needed, message=message)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
 from replay.exchange import JSON
+from reports.counting import some
 from reports.document import iso
 from reports.explain import Block, Conversation, Explanation, Moment, Weighty
 from reports.render.terminal import Pen, pair_lines
@@ -104,7 +105,7 @@ def _counted(pairs: int, effective: float | None, missing: int) -> str:
         if effective is None or round(effective) >= pairs
         else f", worth {effective:,.0f} that are independent"
     )
-    return f"{count(pairs)} pairs{worth}; {count(missing)} missing ones are counted as harm for GO"
+    return f"{some(pairs, 'pair')}{worth}; {count(missing)} missing ones are counted as harm for GO"
 
 
 def _plot(found: Explanation, pen: Pen) -> list[str]:
@@ -201,7 +202,7 @@ def _share(weight: float) -> str:
 
 def _sessions(sessions: Sequence[Conversation], pen: Pen) -> list[str]:
     lines = [
-        f"  {clip(plain(one.session), 40):<26} {count(one.pairs)} pairs: {count(one.worse)} worse, {count(one.better)} better, "
+        f"  {clip(plain(one.session), 40):<26} {some(one.pairs, 'pair')}: {count(one.worse)} worse, {count(one.better)} better, "
         f"together {one.weight:+.2f}"
         for one in sessions
     ]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from replay.exchange import JSON
+from reports.counting import some
 from reports.document import iso
 from reports.history import Look
 from reports.judgement import Judgement
@@ -72,7 +73,7 @@ def _verdict(name: str, judgement: Judgement, pen: Pen) -> list[str]:
     lines = [f"{head} {clip(judgement.code, 40)}  {clip(name, pen.width)}", *pen.lines(judgement.reason)]
     if pairs := judgement.ledger["dispatched"]:
         places = ", ".join(counted(judgement.ledger, without="dispatched"))
-        lines += pen.lines(f"{count(pairs)} pairs over {span(judgement.span_s)}: {places}")
+        lines += pen.lines(f"{some(pairs, 'pair')} over {span(judgement.span_s)}: {places}")
     return lines
 
 

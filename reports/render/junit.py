@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
+from reports.counting import some
 from reports.document import Document
 from reports.judgement import Check, RuleResult, Verdict
 from reports.render.text import plain
@@ -67,7 +68,7 @@ def _rule(rule: RuleResult) -> _Test:
         type=rule.verdict.value,
         message=f"{why}{rule.reason}",
         text=f"{title(rule.rule)}: estimate {quantity(rule.estimate, rule.unit, signed=True)}, interval {interval(rule)}, margin "
-        f"{quantity(rule.margin, rule.unit)}, {count(rule.pairs)} pairs",
+        f"{quantity(rule.margin, rule.unit)}, {some(rule.pairs, 'pair')}",
     )
 
 

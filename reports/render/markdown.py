@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 
 from replay.exchange import Arm
+from reports.counting import some
 from reports.document import Document, Grouped
 from reports.judgement import RuleResult
 from reports.render.beside import beside
@@ -88,7 +89,7 @@ def _basis(document: Document) -> list[str]:
     run, gateway, scored = document.run, document.gateway, count(document.ledger.get("scored", 0))
     state = run["status"] if run["ended_at"] else f"{run['status']}, judged at {moment(document.judged_at)}"
     passed = (
-        f", {count(gateway['passed'])} requests passed, {count(gateway['mirrored'])} mirrored"
+        f", {some(gateway['passed'], 'request')} passed, {count(gateway['mirrored'])} mirrored"
         if gateway
         else ""
     )
@@ -141,7 +142,7 @@ def _causes(document: Document) -> list[str]:
 def _cause(cause: Grouped) -> str:
     evidence = f", {code(cause.evidence)}" if cause.evidence else ""
     return (
-        f"- {cause.severity} {code(cause.category)}, {count(cause.count)} requests: {code(cause.message)}{evidence} "
+        f"- {cause.severity} {code(cause.category)}, {some(cause.count, 'request')}: {code(cause.message)}{evidence} "
         f"(example {code(cause.example, 80)})"
     )
 
@@ -163,17 +164,17 @@ def _latency(document: Document) -> list[str]:
 
 def _ledger(document: Document) -> list[str]:
     sums = (
-        (document.gateway, "passed", "requests passed"),
-        (document.ledger, "dispatched", "dispatched"),
-        (document.compared, "pairs", "answers compared"),
+        (document.gateway, "passed", "request passed", "requests passed"),
+        (document.ledger, "dispatched", "dispatched", "dispatched"),
+        (document.compared, "pairs", "answer compared", "answers compared"),
     )
     lines = [
-        f"- {count(parts[total])} {name}: {', '.join(counted(parts, without=total)) or 'none'}"
-        for parts, total, name in sums
+        f"- {some(parts[total], one, many)}: {', '.join(counted(parts, without=total)) or 'none'}"
+        for parts, total, one, many in sums
         if parts
     ]
     lost = document.not_recorded
-    return [*lines, f"- {count(lost)} mirrored requests are not in the store"] if lost else lines
+    return [*lines, f"- not in the store: {some(lost, 'mirrored request')}"] if lost else lines
 
 
 def _pair(pair: Shown) -> list[str]:

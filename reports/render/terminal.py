@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from replay.exchange import Arm
+from reports.counting import some
 from reports.document import Document, Latency
 from reports.judgement import Check, RuleResult, Verdict
 from reports.render.beside import beside
@@ -103,7 +104,7 @@ def basis(document: Document) -> str:
     run, gateway = document.run, document.gateway
     rests = f"Rests on {count(document.ledger.get('scored', 0))} scored pairs over {span(document.span_s)}"
     mirrored = f"{count(gateway['mirrored'])} mirrored{share(document)}" if gateway else ""
-    passed = f"{count(gateway['passed'])} requests passed, {mirrored}; " if gateway else ""
+    passed = f"{some(gateway['passed'], 'request')} passed, {mirrored}; " if gateway else ""
     state = run["status"] if run["ended_at"] else f"{run['status']}, judged at {document.judged_at}"
     return f"{rests}; {passed}run {run['id']} ({state}); valid until {moment(document.valid_until)}"
 
@@ -194,9 +195,9 @@ def _ledger(document: Document, pen: Pen) -> list[str]:
         lines += pen.lines(_sum(document.gateway, "passed"))
     lines += pen.lines(_sum(document.ledger, "dispatched"))
     if document.not_recorded:
-        lines += pen.lines(f"{count(document.not_recorded)} mirrored requests are not in the store")
+        lines += pen.lines(f"{some(document.not_recorded, 'mirrored request')} not in the store")
     if answers["pairs"]:
-        lines += pen.lines(_sum(answers, "pairs", "answers"))
+        lines += pen.lines(_sum(answers, "pairs", "answer" if answers["pairs"] == 1 else "answers"))
     if repeats:
         lines += pen.lines(f"baseline repeats: {_repeats(document.repeats)}")
     if any(document.retried.values()):
@@ -248,7 +249,7 @@ def _causes(document: Document, pen: Pen) -> list[str]:
     if said := itself(document):
         lines += pen.lines(said, "  ", "  ")
     if (more := len(document.causes) - _CAUSES) > 0:
-        lines.append(f"{'':20}and {more} more causes")
+        lines.append(f"{'':20}and {some(more, 'more cause')}")
     return lines
 
 

@@ -65,7 +65,7 @@ def itself(document: Document) -> str | None:
         return None
     both = compared["alike"] + compared["different"]
     return (
-        f"The baseline against itself: {count(noise['different'])} in {count(noise['pairs'])} answers differ; the candidate "
+        f"The baseline against itself: {count(noise['different'])} in {count(noise['pairs'])} differ; the candidate "
         f"against the baseline: {count(compared['different'])} in {count(both)}."
     )
 

@@ -13,7 +13,7 @@ from reports.render.markdown import render_markdown
 from reports.render.terminal import render_terminal
 from tests.reports.builders import exchange, from_items, item
 
-SAID = "The baseline against itself: 3 in 30 answers differ; the candidate against the baseline: 3 in 30."
+SAID = "The baseline against itself: 3 in 30 differ; the candidate against the baseline: 3 in 30."
 
 
 def noisy(*, repeat: bool = True) -> Document:

@@ -76,7 +76,7 @@ def test_says_where_requests_went_and_what_was_not_paired() -> None:
     text = render_terminal(document(alike(30), counters=COUNTERS), width=120)
     assert "1,000 passed: 590 not sampled, 400 mirrored, 10 lean on server state" in text
     assert "30 dispatched: 30 scored" in text
-    assert "370 mirrored requests are not in the store" in text
+    assert "370 mirrored requests not in the store" in text
 
 
 def test_failed_checks_are_listed_with_their_code() -> None:
