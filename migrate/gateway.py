@@ -27,7 +27,7 @@ from migrate.downstream import Server
 from migrate.headers import Framing, origin_form, request_head, response_head, trailers
 from migrate.relay import CLIENT_SILENCE, ClientLeft, Exchange, framing_for, until_close
 from migrate.tap import Tap, Ticket
-from migrate.upstream import BaselineFailed, Call, Upstream
+from migrate.upstream import Call, Upstream, UpstreamFailed
 from replay.exchange import Ending
 
 IDLE = 75.0
@@ -40,9 +40,12 @@ _REPLAYABLE = 64 * 1024
 _JOINED = 16 * 1024
 """A body up to this size leaves with its head, in one write."""
 
-_BROKEN = (aiohttp.ClientError, aiohttp.http.HttpProcessingError, OSError)
+BROKEN = (aiohttp.ClientError, aiohttp.http.HttpProcessingError, OSError)
 """What reading an answer raises when the baseline is at fault; time-outs and resets are OSError."""
 
+
+Answer = tuple[Call, RawResponseMessage, StreamReader]
+"""A call whose head has come."""
 
 log = logging.getLogger(__name__)
 
@@ -149,10 +152,10 @@ class Gateway:
             await exchange.read(_REPLAYABLE if ticket is None else self._room(ticket, request))
             if ticket is not None:
                 _fill(ticket, exchange, self._limit)
-            call, message, payload = await self._ask(exchange)
+            call, message, payload = await self._answer(exchange)
             if not exchange.rest:
                 exchange.body = b""  # the question has arrived: it will not be sent again
-        except (BaselineFailed, web.RequestPayloadError) as error:
+        except (UpstreamFailed, web.RequestPayloadError) as error:
             return self._unanswered(exchange, exchange.fault or error)
         keep = (
             request.keep_alive
@@ -172,7 +175,7 @@ class Gateway:
 
     def _unanswered(self, exchange: Exchange, error: Exception) -> tuple[web.StreamResponse, Ending, str]:
         """There is no answer of the baseline: ours says whose fault it was."""
-        if isinstance(error, BaselineFailed):
+        if isinstance(error, UpstreamFailed):
             return self._error(exchange, error.status, error.message), error.ending, error.message
         if isinstance(error, TimeoutError):
             text = f"nothing came of the request's body for {CLIENT_SILENCE:g} s"
@@ -180,25 +183,13 @@ class Gateway:
         text = f"the request's body is malformed: {error}"
         return self._error(exchange, 400, text), Ending.RESET, "refused"
 
-    async def _ask(self, exchange: Exchange) -> tuple[Call, RawResponseMessage, StreamReader]:
-        """Sends the request and waits for the answer's head. A stale connection is replaced once, unseen."""
-        call = await self._send(exchange, fresh=exchange.rest)
-        try:
-            return call, *await self._head(exchange, call)
-        except _BROKEN as error:
-            if exchange.rest or not call.stale or isinstance(error, TimeoutError):
-                raise self.baseline.explain(error) from error
-        call.close()
-        self.tap.counters["retried"] += 1
-        call = await self._send(exchange, fresh=True)
-        try:
-            return call, *await self._head(exchange, call)
-        except _BROKEN as error:
-            raise self.baseline.explain(error) from error
+    async def _answer(self, exchange: Exchange) -> Answer:
+        """The head of the answer that the client gets, and where its body comes from. Raises UpstreamFailed."""
+        return await self._ask(exchange, self.baseline, self._question(exchange))
 
-    async def _send(self, exchange: Exchange, *, fresh: bool) -> Call:
-        """Puts the request on the wire; the tap looks at it once it has left."""
-        request, ticket = exchange.request, exchange.ticket
+    def _question(self, exchange: Exchange) -> tuple[bytes, ...]:
+        """The request as the baseline gets it."""
+        request = exchange.request
         head = request_head(
             request.method.encode(),
             self.baseline.prefix
@@ -208,40 +199,61 @@ class Gateway:
             length=exchange.length(),
             chunked=exchange.chunked and exchange.rest,
         )
-        body = b"" if exchange.rest else exchange.body
-        parts = (head + body,) if len(body) <= _JOINED else (head, body)
+        return joined(head, b"" if exchange.rest else exchange.body)
+
+    async def _ask(self, exchange: Exchange, upstream: Upstream, question: tuple[bytes, ...]) -> Answer:
+        """Sends the question and waits for the answer's head. A stale connection is replaced once, unseen."""
+        call = await self._send(exchange, upstream, question, fresh=exchange.rest)
+        try:
+            return call, *await self._head(exchange, upstream, call)
+        except BROKEN as error:
+            if exchange.rest or not call.stale or isinstance(error, TimeoutError):
+                raise upstream.explain(error) from error
+        call.close()
+        self.tap.counters["retried"] += 1
+        call = await self._send(exchange, upstream, question, fresh=True)
+        try:
+            return call, *await self._head(exchange, upstream, call)
+        except BROKEN as error:
+            raise upstream.explain(error) from error
+
+    async def _send(
+        self, exchange: Exchange, upstream: Upstream, question: tuple[bytes, ...], *, fresh: bool
+    ) -> Call:
+        """Puts the question on the wire; the tap looks at it once it has left."""
+        ticket = exchange.ticket
         if ticket is not None:
             ticket.sent_at = monotonic()
-        call = exchange.call = await self.baseline.call(
-            parts, bodiless=request.method == "HEAD", fresh=fresh, more=exchange.rest
+        call = exchange.call = await upstream.call(
+            question, bodiless=exchange.request.method == "HEAD", fresh=fresh, more=exchange.rest
         )
         if exchange.rest:
-            upload = exchange.upload(call, self.baseline.total)
+            upload = exchange.upload(call, upstream.total)
             exchange.pump = asyncio.get_running_loop().create_task(upload)
         if ticket is not None:
             ticket.sent_at = call.sent_at
             self._desk.put(ticket)
         return call
 
-    async def _head(self, exchange: Exchange, call: Call) -> tuple[RawResponseMessage, StreamReader]:
+    async def _head(
+        self, exchange: Exchange, upstream: Upstream, call: Call
+    ) -> tuple[RawResponseMessage, StreamReader]:
         """The final head; 1xx heads before it are passed on, except the 100 that we answer ourselves."""
         while True:
             message, payload = await call.head()
             if message.code == 101:
-                raise BaselineFailed(
-                    502, Ending.RESET, f"baseline {self.baseline.url} switched protocols unasked"
-                )
+                raise UpstreamFailed(502, Ending.RESET, f"{upstream.said} switched protocols unasked")
             if message.code >= 200:
                 break
             if message.code != 100 and exchange.request.version >= (1, 1):
                 exchange.write(_answer_head(message, Framing.NONE))
             call.wire.start_timeout()  # the parser stopped it at the end of that head
         if message.headers.get("Transfer-Encoding", "chunked").lower() != "chunked":
-            raise BaselineFailed(
-                502, Ending.RESET, f"baseline {self.baseline.url} used a transfer coding that does not pass"
+            raise UpstreamFailed(
+                502, Ending.RESET, f"{upstream.said} used a transfer coding that does not pass"
             )
         if not payload.is_eof():
-            call.limit_silence(self.baseline.total)
+            call.limit_silence(upstream.total)
         if exchange.ticket is not None:
             exchange.ticket.head(monotonic(), message.code, message.raw_headers)
         return message, payload
@@ -263,7 +275,7 @@ class Gateway:
         head = _answer_head(message, framing, _connection(request, keep=keep))
         try:
             await (exchange.pass_chunks if chunked else exchange.pass_bytes)(head, payload)
-        except _BROKEN as error:
+        except BROKEN as error:
             exchange.flush(payload, chunked=chunked)
             return self._cut(exchange, call, error, framing)
         if call.wire.lost is not None and until_close(message):
@@ -298,6 +310,11 @@ class Gateway:
         with contextlib.suppress(ClientLeft):
             exchange.write(head if request.method == "HEAD" else head + body)
         return self._keep if keep else self._close
+
+
+def joined(head: bytes, body: bytes) -> tuple[bytes, ...]:
+    """A request as it is written: at once where it is small."""
+    return (head + body,) if len(body) <= _JOINED else (head, body)
 
 
 def _unframed(request: web.BaseRequest) -> tuple[int, str] | None:

@@ -1,4 +1,4 @@
-"""The gateway's connections to the baseline: one call at a time, raw heads in and out, aiohttp's pool and parser below.
+"""The gateway's connections to a backend: one call at a time, raw heads in and out, aiohttp's pool and parser below.
 
 aiohttp's connector gives connections (TLS, names, happy eyeballs, pooling) and its parser reads answers. A session on
 top would respell headers, re-quote paths, swallow 103 and hide whether a connection was reused, so calls are made on the
@@ -33,8 +33,8 @@ _HEAD_LIMIT = 64 * 1024
 _TAIL = 16 * 1024
 
 
-class BaselineFailed(Exception):
-    """The baseline gave no answer. ``status`` is what the client gets, ``ending`` what the recording says."""
+class UpstreamFailed(Exception):
+    """The backend gave no answer. ``status`` is what the client gets, ``ending`` what the recording says."""
 
     def __init__(self, status: int, ending: Ending, message: str) -> None:
         super().__init__(message)
@@ -124,22 +124,25 @@ class Call:
 
 
 class Upstream:
-    """Where the baseline is and how it is called. Make and close it inside a running loop.
+    """Where a backend is and how it is called; ``name`` is its arm. Make and close it inside a running loop.
 
     ``silence``: seconds until the head may stay away: ``timeouts.first_byte`` when the configuration states it, else
     ``timeouts.total``, because an unstreamed answer has no byte before its last token. Between later reads the limit is
-    ``total``; a stream that keeps flowing is never cut, since the baseline itself would not.
+    ``total``; a stream that keeps flowing is never cut, since the baseline itself would not. ``strict``: ``first_byte`` holds
+    for both, as for a copy.
     """
 
-    def __init__(self, backend: Backend) -> None:
+    def __init__(self, backend: Backend, name: str = "baseline", *, strict: bool = False) -> None:
         loop = asyncio.get_running_loop()
         parts = urlsplit(backend.url)
         self.url = backend.url
+        self.said = f"{name} {backend.url}"
         self.host = parts.netloc.rpartition("@")[2].encode()
         self.prefix = parts.path.rstrip("/").encode()
         timeouts = backend.timeouts
-        self.total = timeouts.total
-        self.silence = timeouts.first_byte if "first_byte" in timeouts.model_fields_set else timeouts.total
+        self.total = timeouts.first_byte if strict else timeouts.total
+        stated = strict or "first_byte" in timeouts.model_fields_set
+        self.silence = timeouts.first_byte if stated else timeouts.total
         self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=timeouts.connect)
         self._address = ClientRequest("GET", URL(backend.url), loop=loop)
         self._pooled = _connector(loop, force_close=False)
@@ -151,7 +154,7 @@ class Upstream:
         """Sends head and body on a pooled connection, or on one of its own.
 
         ``more``: the body goes on after ``parts``; the server may be silent for as long as it has not got all of it.
-        ``bodiless``: a HEAD request, whose answer has no body whatever its head says. Raises BaselineFailed when there
+        ``bodiless``: a HEAD request, whose answer has no body whatever its head says. Raises UpstreamFailed when there
         is no connection to be had.
         """
         connection = await self._connect(self._fresh if fresh else self._pooled)
@@ -183,39 +186,33 @@ class Upstream:
         except (aiohttp.ClientError, OSError) as error:
             raise self._unreachable(error) from error
 
-    def _unreachable(self, error: Exception) -> BaselineFailed:
+    def _unreachable(self, error: Exception) -> UpstreamFailed:
         if isinstance(error, TimeoutError):
-            text = f"baseline {self.url} did not accept a connection within {self._timeout.sock_connect:g} s"
-            return BaselineFailed(504, Ending.CONNECT_FAILED, text)
+            text = f"{self.said} did not accept a connection within {self._timeout.sock_connect:g} s"
+            return UpstreamFailed(504, Ending.CONNECT_FAILED, text)
         if isinstance(error, aiohttp.ClientConnectorDNSError):
-            return BaselineFailed(
-                502, Ending.CONNECT_FAILED, f"baseline {self.url} has a host name that does not resolve"
+            return UpstreamFailed(
+                502, Ending.CONNECT_FAILED, f"{self.said} has a host name that does not resolve"
             )
         if isinstance(error, aiohttp.ClientConnectorError) and isinstance(
             error.os_error, ConnectionRefusedError
         ):
-            return BaselineFailed(502, Ending.CONNECT_FAILED, f"baseline {self.url} refused the connection")
-        return BaselineFailed(502, Ending.CONNECT_FAILED, f"baseline {self.url} cannot be reached ({error})")
+            return UpstreamFailed(502, Ending.CONNECT_FAILED, f"{self.said} refused the connection")
+        return UpstreamFailed(502, Ending.CONNECT_FAILED, f"{self.said} cannot be reached ({error})")
 
-    def explain(self, error: BaseException) -> BaselineFailed:
+    def explain(self, error: BaseException) -> UpstreamFailed:
         """What the client is told when a call ended before the head of an answer."""
         if isinstance(error, aiohttp.SocketTimeoutError):
-            return BaselineFailed(
-                504, Ending.TIMEOUT, f"baseline {self.url} sent nothing for {self.silence:g} s"
-            )
+            return UpstreamFailed(504, Ending.TIMEOUT, f"{self.said} sent nothing for {self.silence:g} s")
         if isinstance(error, aiohttp.http.HttpProcessingError):
-            return BaselineFailed(
-                502, Ending.RESET, f"baseline {self.url} answered with something that is not HTTP"
-            )
-        return BaselineFailed(
-            502, Ending.RESET, f"baseline {self.url} closed the connection before it answered"
-        )
+            return UpstreamFailed(502, Ending.RESET, f"{self.said} answered with something that is not HTTP")
+        return UpstreamFailed(502, Ending.RESET, f"{self.said} closed the connection before it answered")
 
     async def reachable(self) -> str | None:
         """Tries a connection; ``None`` when it stands, else why not."""
         try:
             connection = await self._connect(self._fresh)
-        except BaselineFailed as failed:
+        except UpstreamFailed as failed:
             return failed.message
         connection.close()
         return None
