@@ -16,14 +16,14 @@ from typing import Any, Generic, TypeVar
 
 import orjson
 
-from replay.exchange import Recording, Request
+from replay.exchange import Arm, Recording, Request
 
 _LENGTH = struct.Struct("!I")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Admitted:
-    """Gateway to mirror: this request was sampled; its copy should leave now.
+    """Gateway to mirror: this request was sampled; its copy should leave now, to the arm that does not answer the client.
 
     ``request`` holds no credentials: the gateway removed them.
     """
@@ -33,12 +33,15 @@ class Admitted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answered:
-    """Gateway to mirror: what the baseline answered to an admitted request."""
+    """Gateway to mirror: what an arm answered to an admitted request, at the client's side."""
 
     request_id: str
     at: float
-    """Epoch seconds at which the baseline was asked."""
+    """Epoch seconds at which it was asked."""
     recording: Recording
+    arm: Arm = Arm.BASELINE
+    last: bool = True
+    """``False``: the baseline is asked now, because the candidate failed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

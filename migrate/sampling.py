@@ -17,6 +17,8 @@ from replay.exchange import JSON
 _SALT = b"llm-migrate/shadow"
 """Keeps this draw independent of any other that hashes the same key, such as a rollout."""
 
+_ROLLOUT = b"llm-migrate/canary"
+
 _FIRST_ROLES = ("system", "developer", "user")
 
 
@@ -28,6 +30,15 @@ def digest(key: str) -> str:
 def position(conversation: str) -> float:
     """Where a conversation's ``digest`` falls in [0, 1): its first 52 bits as a fraction."""
     return int(conversation[:13], 16) / 2**52
+
+
+def rollout(conversation: str) -> float:
+    """Where a conversation's ``digest`` falls in [0, 1) when traffic is moved: below the share, the candidate answers it.
+
+    A larger share keeps everybody whom the smaller one had; who is recorded has nothing to do with it.
+    """
+    found = hashlib.blake2b(conversation.encode(), digest_size=8, key=_ROLLOUT).digest()
+    return (int.from_bytes(found, "big") >> 12) / 2**52
 
 
 def header_key(sample_by: str, headers: Mapping[str, str]) -> str | None:

@@ -18,7 +18,7 @@ from migrate.channel import Admitted, Answered, Message
 from migrate.config import Shadow
 from migrate.headers import RawHeaders, decoded, for_mirror, without_credentials
 from migrate.sampling import body_key, digest, header_key, position, stateful_reason
-from replay.exchange import JSON, Ending, Headers, Recording, Request
+from replay.exchange import JSON, Arm, Ending, Headers, Recording, Request
 from replay.recorder import Recorder
 from replay.values import too_deep
 
@@ -125,6 +125,7 @@ class Tap:
             headers=for_mirror(ticket.raw, also=self._header),
             body=ticket.body,
             conversation=conversation,
+            side=ticket.side,
         )
 
 
@@ -139,13 +140,16 @@ class Ticket:
         "_size",
         "_tap",
         "_wanted",
+        "arm",
         "at_desk",
         "body",
+        "conversation",
         "decided",
         "over",
         "raw",
         "request_id",
         "sent_at",
+        "side",
         "target",
     )
 
@@ -162,8 +166,14 @@ class Ticket:
         self.at_desk = False
         self.over: tuple[float, Ending, str] | None = None
         """When and how the exchange ended; ``None`` while it goes on."""
-        self._asked_at = 0.0
+        self._asked_at: float | None = None
         self.request_id = ""
+        self.conversation = ""
+        """The digest of its key; empty until somebody needed it."""
+        self.side: Arm | None = None
+        """See ``Request.side``."""
+        self.arm = Arm.BASELINE
+        """Who is asked, and recorded."""
         self._head: tuple[float, int, RawHeaders] | None = None
         self._recorder: Recorder | None = None
         self._size = 0
@@ -222,15 +232,21 @@ class Ticket:
         body = parsed(self.body)
         if body is None:
             return "not_json"
-        request_id = os.urandom(16).hex()
-        conversation = digest(tap.key(self.raw, body, request_id))
-        if position(conversation) >= tap.shadow.percent:
+        self.belongs(body)
+        if position(self.conversation) >= tap.shadow.percent:
             return "not_sampled"
         if stateful_reason(body):
             return "stateful"
-        self.request_id, self._asked_at = request_id, _epoch(self.sent_at)
-        request = tap.request(self, request_id, conversation, at=self._asked_at)
+        at = self._asked_at = _epoch(self.sent_at)
+        request = tap.request(self, self.request_id, self.conversation, at=at)
         return tap.sink(Admitted(request=request)) or "mirrored"
+
+    def belongs(self, body: JSON) -> str:
+        """Names the request and finds its conversation, once. Returns the conversation's digest."""
+        if not self.conversation:
+            self.request_id = os.urandom(16).hex()
+            self.conversation = digest(self._tap.key(self.raw, body, self.request_id))
+        return self.conversation
 
     def head(self, at: float, status: int, raw: RawHeaders) -> None:
         """The baseline's head arrived. Never raises."""
@@ -267,29 +283,41 @@ class Ticket:
 
     def end(self, at: float, ending: Ending, detail: str = "") -> None:
         """The exchange is over: hands over what was recorded. Never raises."""
+        self._over(at, ending, detail, last=True)
+
+    def turn(self, at: float, ending: Ending, detail: str) -> None:
+        """The candidate's answer ended like this before the client got any of it: hands over what was recorded, and records the
+        baseline's from now on. Never raises."""
+        self.offer()  # the request before its answers
+        self._over(at, ending, detail, last=False)
+        self.arm, self._asked_at, self._head = Arm.BASELINE, None, None
+
+    def _over(self, at: float, ending: Ending, detail: str, *, last: bool) -> None:
         if not self._wanted:
             return
         recorder = self._recorder or self._begin(self._tap.shadow.max_answer)
         self._drop()
+        self._wanted = not last
         try:
             if self._head is not None:
                 recorder.head(self._head[0], self._head[1], _answer_headers(self._head[2]))
-            self._report(recorder.end(at, ending, detail))
+            self._report(recorder.end(at, ending, detail), last=last)
         except Exception:
             log.exception("the tap failed on an answer; its recording is lost")
             self._tap.counters["answers_dropped"] += 1
 
-    def _report(self, recording: Recording) -> None:
+    def _report(self, recording: Recording, *, last: bool) -> None:
         """The recording, or, when it does not fit, the mere fact that there was an answer."""
         tap = self._tap
         if recording.ending is Ending.OVERSIZE:
             tap.counters["answers_oversize"] += 1
-        if tap.sink(self._answered(recording)) is not None:
+        if tap.sink(self._answered(recording, last=last)) is not None:
             tap.counters["answers_dropped"] += 1
-            tap.sink(self._answered(_bare(recording)))
+            tap.sink(self._answered(_bare(recording), last=last))
 
-    def _answered(self, recording: Recording) -> Answered:
-        return Answered(request_id=self.request_id, at=self._asked_at, recording=recording)
+    def _answered(self, recording: Recording, *, last: bool) -> Answered:
+        at = _epoch(self.sent_at) if self._asked_at is None else self._asked_at
+        return Answered(request_id=self.request_id, at=at, recording=recording, arm=self.arm, last=last)
 
 
 def _epoch(at: float | None) -> float:

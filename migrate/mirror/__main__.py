@@ -81,6 +81,7 @@ async def _run(sock: socket.socket, start: dict[str, Any]) -> bool:
                 writer=writer,
                 counted=store.counters(run),
                 spans=spans,
+                shifting=start["kind"] == "canary",
             )
             gc.collect()
             gc.freeze()

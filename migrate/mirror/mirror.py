@@ -43,6 +43,8 @@ _COUNTED = frozenset(
         "admitted",
         "answers_without_request",
         "copies",
+        "copies_back",
+        "copies_back_skipped",
         "decoder_full",
         "mirror_failed",
         "mirror_full",
@@ -62,7 +64,8 @@ log = logging.getLogger(__name__)
 class Mirror:
     """The state of one run. ``take`` never blocks; the work happens in tasks and in one decoding thread.
 
-    ``counted``: the run's counters so far, for a mirror that goes on with a run after a restart.
+    ``counted``: the run's counters so far, for a mirror that goes on with a run after a restart. ``shifting``: the candidate
+    answers clients, and copies go the other way, of these requests to the baseline.
     """
 
     def __init__(
@@ -74,8 +77,10 @@ class Mirror:
         writer: Writer,
         counted: Mapping[str, int] | None = None,
         spans: Spans | None = None,
+        shifting: bool = False,
     ) -> None:
         self._spans = spans or NoSpans()
+        self._shifting = shifting
         self._config, self._client, self._redactor, self._writer = config, client, redactor, writer
         breaker = config.policy.circuit_breaker
         self._breaker = Breaker(failures=breaker.failures, recovery=breaker.recovery)
@@ -155,6 +160,11 @@ class Mirror:
             self.counters["mirror_full"] += 1
             return
         self._remember(request)
+        if self._shifting:
+            self._keep_later(request)
+            if request.side is Arm.CANDIDATE:
+                self._copy_back(request)
+            return
         candidate, budget = self._config.candidate, self._budget
         redacts_first = candidate is not None and candidate.outside
         if not redacts_first:
@@ -279,54 +289,81 @@ class Mirror:
         for name, value in budget.spent(now).items():
             self.counters[f"{name}.{budget.day}"] = value
 
+    def _copy_back(self, request: Request) -> None:
+        """The baseline gets what it gave up, as a copy: answers can be compared, and its load stays what it was."""
+        refused = self._busy()
+        if refused is None and len(self._copies) >= self._config.baseline.limits.in_flight:
+            refused = "in_flight_limit"
+        if refused is None:
+            _spawn(self._copies, self._again(request, Arm.BASELINE))
+        else:
+            self.counters[f"copies_back_skipped.{refused}"] += 1
+
+    def _busy(self) -> str | None:
+        """Why the baseline is asked nothing beside its clients right now."""
+        if not self._mirroring:
+            return "paused"
+        if self._repeats_refused:
+            return "no_key"
+        return "baseline_busy" if self._guard.paused(time.time()) else None
+
     def _answered(self, message: Answered) -> None:
-        request = self._requests.pop(message.request_id, None)
+        request = self._requests.get(message.request_id)
         if request is None:
             self.counters["answers_without_request"] += 1
             return
-        self._remembered -= len(request.body)
+        if message.last:
+            del self._requests[message.request_id]
+            self._remembered -= len(request.body)
+        if message.arm is Arm.CANDIDATE:
+            _spawn(self._answers, self._candidates(message, request))
+            return
         recording = message.recording
         head_s = None if recording.head_at is None else recording.head_at - recording.sent_at
         self._guard.saw(status=recording.status, head_s=head_s, now=time.time())
         _spawn(self._answers, self._baseline(message, request))
 
+    async def _candidates(self, message: Answered, request: Request) -> None:
+        """What the candidate answered a client."""
+        seen = await self._decoded(message.recording, request, Arm.CANDIDATE, message.at, (), "")
+        if not seen.outcome.missing and (budget := self._budget) is not None:
+            budget.spend(*tokens(seen, len(request.body)), time.time())
+
     async def _baseline(self, message: Answered, request: Request) -> None:
         seen = await self._decoded(message.recording, request, Arm.BASELINE, message.at, (), "")
         reason = self._repeat_refusal(request, seen)
         if reason is None:
-            _spawn(self._repeats, self._repeat(request))
+            _spawn(self._repeats, self._again(request))
         elif reason != "not_drawn":
             self.counters[f"repeats_skipped.{reason}"] += 1
 
     def _repeat_refusal(self, request: Request, seen: Observation) -> str | None:
-        shadow = self._config.shadow
-        if (
-            self._config.candidate is None
-            or position(digest(f"repeat:{request.id}")) >= shadow.repeat_baseline
-        ):
+        drawn = position(digest(f"repeat:{request.id}")) < self._config.shadow.repeat_baseline
+        compared = self._config.candidate is not None
+        if not drawn or not compared or (self._shifting and request.side is not Arm.CANDIDATE):
             return "not_drawn"
         if seen.outcome is not Outcome.OK:
             return "baseline_failed"
-        if not self._mirroring:
-            return "paused"
-        if self._repeats_refused:
-            return "no_key"
-        if self._guard.paused(time.time()):
-            return "baseline_busy"
+        if (busy := self._busy()) is not None:
+            return busy
         return "in_flight_limit" if len(self._repeats) >= _REPEATS_IN_FLIGHT else None
 
-    async def _repeat(self, request: Request) -> None:
+    async def _again(self, request: Request, arm: Arm = Arm.BASELINE_REPEAT) -> None:
+        """Asks the baseline beside its clients: once more, or in a canary for the first time."""
         backend, at = self._config.baseline, time.time()
         call = call_for(request, backend, names={}, key=self._baseline_key, shadow=self._config.shadow)
         recording = await self._client.send(call)
+        repeat = arm is Arm.BASELINE_REPEAT
         if recording.status in (401, 403):
             self._repeats_refused = True
-            self.counters["repeats_skipped.no_key"] += 1
+            self.counters["repeats_skipped.no_key" if repeat else "copies_back_skipped.no_key"] += 1
             return
         head_s = None if recording.head_at is None else recording.head_at - recording.sent_at
         self._guard.saw(status=recording.status, head_s=head_s, now=time.time())
-        self.counters["repeats"] += 1
-        await self._decoded(recording, request, Arm.BASELINE_REPEAT, at, (), "")
+        self.counters["repeats" if repeat else "copies_back"] += 1
+        seen = await self._decoded(recording, request, arm, at, (), "")
+        if not repeat and self._repeat_refusal(request, seen) is None:
+            _spawn(self._repeats, self._again(request))
 
     async def _decoded(
         self,
