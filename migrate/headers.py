@@ -139,6 +139,13 @@ def for_mirror(raw: RawHeaders, *, also: str = "") -> Headers:
     return allowed(decoded(raw), also=also)
 
 
+def without_secrets(raw: RawHeaders) -> list[tuple[bytes, bytes]]:
+    """A client's fields without those whose name says that they let somebody in: another backend has a key of its own."""
+    return [
+        pair for pair in raw if not any(word in pair[0].decode("latin-1").lower() for word in _SECRET_WORDS)
+    ]
+
+
 def allowed(headers: Headers, *, also: str = "") -> Headers:
     """``for_mirror`` of fields that are text already."""
     return tuple(pair for pair in headers if _kept(pair[0].lower(), also))

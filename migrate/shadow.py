@@ -17,7 +17,7 @@ import socket
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,9 @@ import orjson
 from aiohttp import web
 
 from migrate import __version__, admin, leaving, tracing
+from migrate.canary import serving
+from migrate.canary.gateway import Shifting
+from migrate.canary.link import Link
 from migrate.channel import Counted
 from migrate.config import Config
 from migrate.downstream import Server
@@ -50,7 +53,7 @@ _REACHABLE_FOR = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """What one run is asked to do. ``kind``: ``shadow``, or ``capture`` (no candidate)."""
+    """What one run is asked to do. ``kind``: ``shadow``, ``capture`` (no candidate), or ``canary``."""
 
     config: Config
     kind: str
@@ -60,6 +63,8 @@ class Run:
     """Only say what goes wrong."""
     progress: bool = False
     """Also say how far it is, now and then."""
+    why: str = ""
+    """Why a canary may begin."""
     mirror: Sequence[str] = (sys.executable, "-m", "migrate.mirror", "--fd", "{fd}")
     """The command of the mirror process."""
     salt: str = field(default_factory=lambda: secrets.token_hex(32), repr=False)
@@ -68,6 +73,9 @@ class Run:
 
 class Operation:
     """The running parts, and what the admin listener sees of them."""
+
+    link: Link | None = None
+    """The canary that goes on here."""
 
     def __init__(self, run: Run, gateway: Gateway, mirror: Mirror, judging: Periodic | None) -> None:
         self.run = run
@@ -109,12 +117,18 @@ class Operation:
                 "age_s": None if mirror.heard_at is None else round(now - mirror.heard_at, 3),
                 **mirror.status,
             },
+            **({"canary": self.link.status()} if self.link else {}),
             **(self.judging.status() if self.judging else {"verdict": None, "receivers": {}}),
         }
 
     def alarmed(self) -> bool:
         """Whether the candidate has failed so often that its circuit breaker is not closed."""
         return str(self.mirror_process.status.get("breaker", "closed")) != "closed"
+
+    def unjudged(self) -> str | None:
+        """Why the last judgement came to nothing, if it did."""
+        problem = self.judging.problem if self.judging else None
+        return f"the run could not be judged: {problem}" if problem else None
 
     def looked(self) -> Path | None:
         """Somebody looks at the live page."""
@@ -162,18 +176,53 @@ async def _execute(run: Run, say: Say) -> int:
             queue=config.shadow.queue,
             say=say,
         )
-        gateway = Gateway(upstream, Tap(config.shadow, mirror.send), max_body=config.gateway.max_body)
+
+        def halt(why: str) -> None:
+            if operation.link is not None:
+                operation.link.halted(why, run=mirror.run)
+
+        gateway = await stack.enter_async_context(_gateway(run, upstream, mirror, halt))
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="migrate-"))
         operation = Operation(run, gateway, mirror, _judging(run, mirror, Path(folder) / "report.html", say))
+
         try:
             await mirror.start()
-            await _serve(operation, client_side, admin_side, stop, say)
+            async with _canary(operation, say):
+                await _serve(operation, client_side, admin_side, stop, say)
         finally:
             await mirror.stop(FLUSH)
         if operation.judging is not None and config.notify is not None:
             (_silent if run.quiet else say)("the run is judged once more, for those whom notify: names")
             await operation.judging.once(LAST)
     return stop.result() if stop.done() else 0
+
+
+@contextlib.asynccontextmanager
+async def _gateway(
+    run: Run, upstream: Upstream, mirror: Mirror, halted: Callable[[str], None]
+) -> AsyncIterator[Gateway]:
+    config, tap = run.config, Tap(run.config.shadow, mirror.send)
+    if run.kind != "canary" or config.candidate is None:
+        yield Gateway(upstream, tap, max_body=config.gateway.max_body)
+        return
+    candidate = Upstream(config.candidate, "candidate", strict=True)
+    try:
+        yield serving.shifting(config, upstream, candidate, tap, halted)
+    finally:
+        await candidate.close()
+
+
+@contextlib.asynccontextmanager
+async def _canary(operation: Operation, say: Say) -> AsyncIterator[None]:
+    """Follows the state of a canary while the block runs; does nothing for any other run."""
+    run, gateway = operation.run, operation.gateway
+    if not isinstance(gateway, Shifting):
+        yield
+        return
+    async with serving.linked(
+        run.config, gateway, operation.mirror_process, why=run.why, judged=operation.unjudged, say=say
+    ) as operation.link:
+        yield
 
 
 async def _serve(
@@ -250,15 +299,19 @@ async def _judge(operation: Operation) -> None:
 
 def _judging(run: Run, mirror: Mirror, page: Path, say: Say) -> Periodic | None:
     """``None`` where there is nothing to judge."""
-    if run.kind != "shadow":
+    if run.kind == "capture":
         return None
 
     def initial() -> bytes:
         config = run.config.model_dump(mode="json", by_alias=True)
-        return orjson.dumps({"config": config, "run": mirror.run, "page": str(page)})
+        said = {"config": config, "run": mirror.run, "page": str(page)}
+        canary = {"who": serving.gateway_name(run.config)} if run.kind == "canary" else None
+        return orjson.dumps(said | {"canary": canary})
 
-    notify = run.config.notify
-    return Periodic(initial=initial, every=notify.every if notify else None, page=page, say=say)
+    every = run.config.notify.every if run.config.notify else None
+    if run.kind == "canary":
+        every = min(every or serving.JUDGED_S, serving.JUDGED_S)
+    return Periodic(initial=initial, every=every, page=page, say=say)
 
 
 def _counted(operation: Operation) -> Counted:

@@ -96,6 +96,8 @@ class Call:
         That shows within a few round trips, and as a closed connection, never as silence. What is left of the risk that
         RFC 9110, section 9.2.2, warns of: a server that reads the request and dies over it within that time is asked twice.
         """
+        if not self.wire.busy:
+            return False  # it was closed by us
         return self.reused and not self.wire.received and monotonic() - self.sent_at < _RACE
 
     async def head(self) -> tuple[RawResponseMessage, StreamReader]:

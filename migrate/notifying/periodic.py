@@ -59,6 +59,11 @@ class Periodic:
         self._problem: str | None = None
         self._receivers: dict[str, JSON] = {}
 
+    @property
+    def problem(self) -> str | None:
+        """Why the last try gave no verdict, if it did not."""
+        return self._problem
+
     def looked(self) -> Path | None:
         """Somebody looks: the run is judged more often for a while. Returns the report; ``None`` before the first one."""
         self._looked_at = time.monotonic()
