@@ -27,6 +27,8 @@ COMMANDS = {
     "replay": "captured requests to both backends, on a schedule",
     "bench": "one server under several loads, in figures to compare servers by",
     "report": "the verdict, and what it rests on",
+    "canary": "move real clients to the candidate in steps, and watch over it",
+    "rollback": "the canary's share to 0: the baseline answers everybody",
     "notify": "try the receivers that are told of verdicts",
     "acknowledge": "take note of a ROLLBACK, so that it may be tried again",
     "cost": "what both backends cost, and from which traffic on one is the cheaper",

@@ -15,6 +15,7 @@ from migrate.errors import ConfigError
 from reports.judgement import Verdict
 
 _LONGEST_COOL_DOWN = 7 * 86_400.0
+_DOUBLINGS = 60
 
 
 class Phase(StrEnum):
@@ -116,7 +117,7 @@ def decided(
     percent = steps[following].percent
     if percent <= now.share:
         return None
-    why = f"GO at {now.share:.4g}: {seen.reason}"
+    why = f"GO at {now.share * 100:.4g} %: {seen.reason}"
     moved = _next(now, "advance", at=at, who=who, why=why, run=run)
     return replace(moved, share=percent, step=following, since=at, approved=False)
 
@@ -127,7 +128,7 @@ def rolled_back(
     """The share at 0, until somebody resumes and the cool-down is over; ``None`` where it is so already."""
     if now.phase is Phase.ROLLED_BACK:
         return None
-    rest = min(cool_down * 2**now.rollbacks, _LONGEST_COOL_DOWN)
+    rest = min(cool_down * 2 ** min(now.rollbacks, _DOUBLINGS), _LONGEST_COOL_DOWN)
     moved = _next(now, "rollback", at=at, who=who, why=why, run=run)
     return replace(
         moved,
@@ -149,31 +150,34 @@ def paused(now: Shift, *, at: float, who: str, why: str) -> Shift:
 
 
 def resumed(now: Shift, steps: Sequence[Step], *, at: float, who: str, why: str) -> Shift:
-    """On from a pause at the same share, or from a rollback at the first step. Raises ConfigError during a cool-down."""
-    if now.phase is Phase.PAUSED:
+    """On from a pause at the same share, or from a rollback, and from any share below the first step, at the first step.
+
+    Raises ConfigError during a cool-down, and where nothing rests.
+    """
+    if now.phase is Phase.PAUSED and now.share >= steps[0].percent:
         return replace(_next(now, "resume", at=at, who=who, why=why), phase=Phase.SHIFTING)
-    if now.phase is not Phase.ROLLED_BACK:
+    if now.phase not in (Phase.PAUSED, Phase.ROLLED_BACK):
         raise ConfigError(f"canary {now.canary} is {_said(now)}; there is nothing to resume")
     if now.until is not None and at < now.until:
         raise ConfigError(
-            f"canary {now.canary} was rolled back {now.rollbacks} times and cools down for another {now.until - at:.0f} s; find "
-            "out why first, or begin anew with migrate canary --force REASON"
+            f"canary {now.canary} was rolled back ({now.rollbacks} so far) and cools down for another {now.until - at:.0f} s; "
+            "find out why first"
         )
     moved = _next(now, "resume", at=at, who=who, why=why)
     return replace(moved, phase=Phase.SHIFTING, share=steps[0].percent, step=0, since=at, until=None)
 
 
-def approved(now: Shift, *, at: float, who: str, why: str) -> Shift:
+def approved(now: Shift, steps: Sequence[Step], *, at: float, who: str, why: str) -> Shift:
     """The next step may be taken as soon as the evidence says GO. Raises ConfigError where no step is next."""
-    if now.phase is not Phase.SHIFTING:
+    if now.phase is not Phase.SHIFTING or now.step + 1 >= len(steps):
         raise ConfigError(f"canary {now.canary} is {_said(now)}; there is no step to approve")
     return replace(_next(now, "approve", at=at, who=who, why=why), approved=True)
 
 
 def set_to(now: Shift, share: float, steps: Sequence[Step], *, at: float, who: str, why: str) -> Shift:
-    """A share by hand, which pauses: what a person chose is not taken further by itself. Raises ConfigError after a rollback
-    for any share but 0."""
-    if now.phase is Phase.ROLLED_BACK and share > 0:
+    """A share by hand, which pauses: what a person chose is not taken further by itself. Raises ConfigError after a
+    rollback: only ``resumed`` heeds the cool-down."""
+    if now.phase is Phase.ROLLED_BACK:
         raise ConfigError(f"canary {now.canary} is rolled back; begin again with migrate canary resume")
     reached = max((place for place, step in enumerate(steps) if step.percent <= share), default=0)
     moved = _next(now, "set", at=at, who=who, why=why)
@@ -199,4 +203,4 @@ def _next(now: Shift, action: str, *, at: float, who: str, why: str, run: str = 
 
 
 def _said(now: Shift) -> str:
-    return f"{now.phase.value.replace('_', ' ')} at {now.share:.4g}"
+    return f"{now.phase.value.replace('_', ' ')} at {now.share * 100:.4g} %"

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import pwd
-import secrets
 from functools import partial
 from pathlib import Path
 
@@ -13,17 +10,15 @@ import click
 from migrate.commands.options import of_a_run
 from migrate.commands.output import printed
 from migrate.commands.recorded import Recorded, recorded
+from migrate.commands.signing import reason, user
 from migrate.config import Redact
 from migrate.errors import ConfigError
-from migrate.redact import Redactor
 from migrate.report import judge_run
 from reports.acknowledgement import Acknowledgement
 from reports.document import iso
 from reports.judgement import Judgement, Verdict
-from reports.render.text import plain
 from reports.render.words import moment
 
-_LONGEST = 1_000
 _EPILOG = """\b
 Examples:
   migrate acknowledge 'node 7 had a bad disk; it is out of the pool'
@@ -43,27 +38,16 @@ def acknowledge(why: str, path: Path | None, url: str | None, run_id: str | None
     why is kept with the run and is shown in every report on it.
     """
     with recorded(path, url, run_id, quiet=quiet) as found:
-        said = _said(why, found)
+        said = reason(why, found.config.redact if found.config else Redact())
         judgement = judge_run(found.store, found.run, **found.asked()).judgement
         if judgement.verdict is not Verdict.ROLLBACK:
             raise ConfigError(_nothing(found, judgement))
-        note = Acknowledgement(at=found.now, who=_user(), why=said, code=judgement.code)
+        note = Acknowledgement(at=found.now, who=user(), why=said, code=judgement.code)
         found.store.acknowledge(found.run.id, note)
     printed(
         f"acknowledged ROLLBACK ({note.code}) of run {found.run.id} as {note.who} at {moment(iso(note.at))}\n"
     )
     click.echo(f"next: {_next(found)}", err=True)
-
-
-def _said(why: str, found: Recorded) -> str:
-    """One harmless line without secrets. Raises ConfigError for one that says nothing, or far too much."""
-    redactor = Redactor(found.config.redact if found.config else Redact(), secrets.token_bytes(32))
-    said = " ".join(plain(redactor.text(why), len(why)).split())
-    if not said:
-        raise ConfigError("WHY is empty: say in a few words why the ROLLBACK may be tried again")
-    if len(said) > _LONGEST:
-        raise ConfigError(f"WHY has {len(said):,} characters, at most {_LONGEST:,} are kept: name a ticket")
-    return said
 
 
 def _nothing(found: Recorded, judgement: Judgement) -> str:
@@ -77,11 +61,3 @@ def _next(found: Recorded) -> str:
     if found.run.ended_at is not None:
         return "record a new run; this one has ended and gets no new evidence"
     return f"mirroring goes on, and pairs from now on decide: migrate report --run {found.run.id}"
-
-
-def _user() -> str:
-    """The operating system's name of who runs this; an environment variable could say anything."""
-    try:
-        return pwd.getpwuid(os.geteuid()).pw_name
-    except KeyError:
-        return f"uid {os.geteuid()}"

@@ -9,13 +9,15 @@ from typing import Any
 
 import click
 import orjson
+from pydantic import TypeAdapter, ValidationError
 
+from migrate.percent import Percent
 from migrate.sensitive import hide_keys
 from replay.units import parse_duration, parse_share
 from replay.values import too_deep
 
 SEED = click.IntRange(0, 2**32 - 1)
-
+_PERCENT: TypeAdapter[float] = TypeAdapter(Percent)
 
 IN_FOLDER = "[default: migrate.yaml, when it is there]"
 
@@ -53,6 +55,14 @@ def share(ctx: click.Context, param: click.Parameter, value: str | None) -> floa
         return None if value is None else parse_share(value)
     except ValueError as error:
         raise click.BadParameter(str(error)) from None
+
+
+def percent(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
+    """``10`` as 0.1, and ``0.5`` as half a percent."""
+    try:
+        return None if value is None else _PERCENT.validate_python(value)
+    except ValidationError as error:
+        raise click.BadParameter(error.errors()[0]["msg"].removeprefix("Value error, ")) from None
 
 
 def rate(text: str) -> float:

@@ -9,31 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import click
-from pydantic import TypeAdapter, ValidationError
 
+from migrate.commands import options
 from migrate.config import Config, load
 from migrate.errors import ConfigError
 from migrate.notifying.receivers import receivers
-from migrate.percent import Percent
 from migrate.saying import Speaker
 from migrate.shadow import Run, execute
-from replay.units import parse_duration
-
-_PERCENT: TypeAdapter[float] = TypeAdapter(Percent)
-
-
-def _percent(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
-    try:
-        return None if value is None else _PERCENT.validate_python(value)
-    except ValidationError as error:
-        raise click.BadParameter(error.errors()[0]["msg"].removeprefix("Value error, ")) from None
-
-
-def _duration(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
-    try:
-        return None if value is None else parse_duration(value)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from None
 
 
 def _options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -44,11 +26,11 @@ def _options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--store", metavar="URL", help="Where to record; default: store.url of the configuration."
         ),
         click.option(
-            "--duration", callback=_duration, metavar="TIME", help="End after this time, such as 48h."
+            "--duration", callback=options.duration, metavar="TIME", help="End after this time, such as 48h."
         ),
         click.option(
             "--percent",
-            callback=_percent,
+            callback=options.percent,
             metavar="N",
             help="Share of conversations, 0 to 100; 0.5 is half a percent. Default: shadow.percent.",
         ),
@@ -81,7 +63,7 @@ def shadow(path: Path, percent: float | None, duration: float | None, store: str
     config.candidate.api_key()
     if config.notify is not None:
         receivers(config.notify)
-    return _execute(config, "shadow", percent=percent, duration=duration, store=store, quiet=quiet)
+    return executed(config, "shadow", percent=percent, duration=duration, store=store, quiet=quiet)
 
 
 @click.command(epilog="\b\nExample:\n  migrate capture --percent 100 --duration 1h")
@@ -89,10 +71,10 @@ def shadow(path: Path, percent: float | None, duration: float | None, store: str
 def capture(path: Path, percent: float | None, duration: float | None, store: str | None, quiet: bool) -> int:
     """Pass production to the baseline and record a share of it for replay, without a candidate."""
     config = load(path).model_copy(update={"candidate": None})
-    return _execute(config, "capture", percent=percent, duration=duration, store=store, quiet=quiet)
+    return executed(config, "capture", percent=percent, duration=duration, store=store, quiet=quiet)
 
 
-def _execute(
+def executed(
     config: Config,
     kind: str,
     *,
@@ -100,13 +82,15 @@ def _execute(
     duration: float | None,
     store: str | None,
     quiet: bool,
+    why: str = "",
 ) -> int:
+    """Runs the gateway in the foreground (see ``migrate.shadow.Run``). Returns the exit code."""
     if percent is not None:
         config = config.model_copy(update={"shadow": config.shadow.model_copy(update={"percent": percent})})
     if store is not None:
         config = config.model_copy(update={"store": config.store.model_copy(update={"url": store})})
     progress = sys.stderr.isatty() and not quiet
-    run = Run(config=config, kind=kind, duration=duration, quiet=quiet, progress=progress)
+    run = Run(config=config, kind=kind, duration=duration, quiet=quiet, progress=progress, why=why)
     speaker = Speaker(lambda line: click.echo(line, err=True))
     logging.basicConfig(handlers=[speaker], level=logging.WARNING, force=True)
     try:

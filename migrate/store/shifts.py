@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -15,6 +15,7 @@ from migrate.errors import StoreError
 from migrate.store import schema
 from migrate.store.opening import words
 from migrate.store.store import Store
+from replay.exchange import JSON
 
 _TRIES = 20
 
@@ -39,6 +40,12 @@ def log(store: Store, canary: str) -> list[Shift]:
     """Every change of a canary, the first one first. Raises StoreError."""
     table = schema.shifts
     return _read(store, sa.select(table).where(table.c.canary == canary).order_by(table.c.number))
+
+
+def configured(store: Store, rows: Sequence[Shift]) -> JSON:
+    """The configuration of the gateway that joined a canary last, as its run keeps it. Raises StoreError where that is gone."""
+    runs = [row.run for row in rows if row.action in ("start", "join")]
+    return store.run(runs[-1]).config if runs else {}
 
 
 def begin(store: Store, first: Shift) -> None:
