@@ -17,7 +17,7 @@ from migrate.store.opening import words
 from migrate.store.store import Store
 from replay.exchange import JSON
 
-_TRIES = 20
+_TRIES = 100
 
 Change = Callable[[Shift], Shift | None]
 """From the state to the next row, or to ``None``: nothing changes."""
@@ -77,7 +77,10 @@ def _added(store: Store, shift: Shift) -> bool:
     try:
         with store.engine.begin() as connection:
             connection.execute(schema.shifts.insert().values(asdict(shift) | {"phase": shift.phase.value}))
-    except sa.exc.IntegrityError:
+    except sa.exc.IntegrityError as error:
+        there = latest(store, shift.canary)
+        if there is None or there.number < shift.number:
+            raise StoreError(f"store {store.name} cannot be written: {words(error)}") from None
         return False
     except sa.exc.SQLAlchemyError as error:
         raise StoreError(f"store {store.name} cannot be written: {words(error)}") from None
