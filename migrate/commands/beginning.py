@@ -51,7 +51,7 @@ def _configured(path: Path, url: str | None, *, manual: bool) -> Config:
 
 def _allowed(config: Config, force: str | None, *, quiet: bool) -> str:
     """Why a canary may begin, for its first row. One that goes on was allowed when it began."""
-    forced = None if force is None else f"forced by {signed()}: {reason(force, config.redact)}"
+    forced = None if force is None else f"forced by {signed()}: {reason(force, config.redact, '--force')}"
     try:
         with Store.open(config.store.url, create=forced is not None) as store:
             if serving.current(store, config) is not None:

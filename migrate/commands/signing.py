@@ -27,13 +27,15 @@ def signed() -> str:
     return f"{user()}@{socket.gethostname()}"
 
 
-def reason(why: str, rules: Redact) -> str:
+def reason(why: str, rules: Redact, name: str = "WHY") -> str:
     """One harmless line without secrets. Raises ConfigError for one that says nothing, or far too much."""
     said = harmless(Redactor(rules, secrets.token_bytes(32)).text(why))
     if not said:
-        raise ConfigError("WHY is empty: say it in a few words, for those who read it later")
+        raise ConfigError(f"{name} is empty: say it in a few words, for those who read it later")
     if len(said) > _LONGEST:
-        raise ConfigError(f"WHY has {len(said):,} characters, at most {_LONGEST:,} are kept: name a ticket")
+        raise ConfigError(
+            f"{name} has {len(said):,} characters, at most {_LONGEST:,} are kept: name a ticket"
+        )
     return said
 
 
