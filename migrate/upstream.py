@@ -124,6 +124,13 @@ class Call:
             self.wire.abort()
         self._connection.close()
 
+    def break_off(self) -> None:
+        """``close``, and whoever reads the answer is told."""
+        payload = self.wire._payload  # noqa: SLF001 - aiohttp forgets it without telling its reader
+        self.close()
+        if payload is not None and not payload.is_eof():
+            payload.set_exception(aiohttp.ClientPayloadError("broken off by the gateway"))
+
 
 class Upstream:
     """Where a backend is and how it is called; ``name`` is its arm. Make and close it inside a running loop.

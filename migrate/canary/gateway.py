@@ -127,7 +127,7 @@ class Shifting(Gateway):
         for exchange in exchanges:
             self._stopped.add(exchange)
             if exchange.call is not None:
-                exchange.call.close()
+                exchange.call.break_off()
 
     async def _answer(self, exchange: Exchange) -> Answer:
         question = self._drawn(exchange)
