@@ -7,6 +7,7 @@ import os
 import time
 from pathlib import Path
 
+import click
 from rich.console import Console
 from rich.progress import Progress
 
@@ -31,7 +32,7 @@ def begin(
     Raises ConfigError before anything listens, also where a canary may not begin and nobody forces it.
     """
     config = _configured(path, url, manual=manual)
-    why = _allowed(config, force, quiet=quiet)
+    why = allowed(config, force, quiet=quiet)
     return executed(
         serving.recorded(config), "canary", percent=None, duration=duration, store=None, quiet=quiet, why=why
     )
@@ -49,12 +50,17 @@ def _configured(path: Path, url: str | None, *, manual: bool) -> Config:
     return config.model_copy(update={"canary": canary, "store": store})
 
 
-def _allowed(config: Config, force: str | None, *, quiet: bool) -> str:
-    """Why a canary may begin, for its first row. One that goes on was allowed when it began."""
+def allowed(config: Config, force: str | None, *, quiet: bool) -> str:
+    """Why a canary may begin, for its first row. One that goes on was allowed when it began, and is joined: then empty.
+
+    Raises ConfigError where it may not begin.
+    """
     forced = None if force is None else f"forced by {signed()}: {reason(force, config.redact, '--force')}"
     try:
         with Store.open(config.store.url, create=forced is not None) as store:
-            if serving.current(store, config) is not None:
+            if (now := serving.current(store, config)) is not None:
+                if forced:
+                    click.echo(f"canary {now.canary} goes on and is joined: --force begins nothing", err=True)
                 return ""
             found = None if forced else _permission(store, config, quiet=quiet)
     except StoreError as error:

@@ -8,10 +8,12 @@ import pytest
 
 from migrate.canary.permission import Permission, permitted
 from migrate.cli import main
+from migrate.commands.beginning import allowed
 from migrate.config import Config
 from migrate.store import Store, shifts
 from replay.exchange import Arm
 from replay.told import Told
+from tests.migrate.canary.test_commands import KEY, ME, begun, config
 from tests.migrate.test_report import CONFIG, record
 from tests.reports.builders import alike, wrong
 from tests.reports.made import REHEARSAL, START
@@ -160,3 +162,19 @@ def test_a_reason_that_cannot_be_kept_forces_nothing(
     write(url)
     assert migrate("canary", "--force", reason) == 2
     assert "migrate: --force " in capsys.readouterr().err and not list(Path.cwd().glob("m.db*"))
+
+
+def test_a_canary_that_goes_on_is_joined_without_a_go_and_without_a_reason(
+    url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    here = config(url)
+    assert allowed(here, "a rehearsal", quiet=True) == f"forced by {ME}: a rehearsal"
+    begun(url)
+    assert allowed(here, None, quiet=True) == "" and capsys.readouterr().err == ""
+    assert allowed(here, "again", quiet=True) == ""
+    assert "goes on and is joined: --force begins nothing" in capsys.readouterr().err
+
+
+def test_a_secret_in_a_reason_is_not_kept(url: str) -> None:
+    why = allowed(config(url), f"INC-4711 {KEY}", quiet=True)
+    assert KEY not in why and "INC-4711" not in why and "[own:" in why
