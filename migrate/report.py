@@ -18,6 +18,7 @@ from migrate.store import Run, Store
 from replay.exchange import JSON
 from reports.acknowledgement import Acknowledgement
 from reports.advice import LATENCY_RULES
+from reports.canary import judge_canary
 from reports.columns import Columns
 from reports.compare import Embed
 from reports.document import Document, RunFacts, Target, build, iso
@@ -160,6 +161,15 @@ def judged(
     since: float | None = None,
 ) -> Judgement:
     """The verdict on a run's pairs, of which those before ``since`` (epoch seconds) make no ROLLBACK."""
+    if run.kind == "canary":
+        return judge_canary(
+            table if since is None else table.take(table.at >= since),
+            policy,
+            now=now,
+            final=run.ended_at is not None,
+            timeout_s=timeout_of(run),
+            mirrored=counters.get("mirrored") if since is None else None,
+        )
     percent = _percent(run)
     sampled = {} if percent is None else {"mirror_ppm": round(percent * 1e4)}
     return judge_since(

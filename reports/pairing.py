@@ -147,7 +147,7 @@ def pair_up(
         streamed=_streamed(exchange, asked),
         prompt=prompt_of(body),
         system_prompt=has_system_prompt(body),
-        labels=labels(request.path, body),
+        labels=labels(request.path, body) | ({"side": request.side.value} if request.side else {}),
     )
     return decided(pair, comparison, repeat)
 

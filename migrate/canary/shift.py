@@ -101,17 +101,17 @@ def decided(
     who: str,
     run: str,
 ) -> Shift | None:
-    """What a judgement changes; ``None``: nothing.
+    """What a judgement changes; ``None``: nothing, also where the share was moved since the judgement began.
 
     A ROLLBACK takes the share to 0, also when paused. A GO of the step's own evidence goes one step on, never over one, and not
     without approval where ``manual`` asks for it. At the last step nothing is left to advance to: a person finishes.
     """
-    if now.phase not in (Phase.SHIFTING, Phase.PAUSED):
+    if now.phase not in (Phase.SHIFTING, Phase.PAUSED) or seen.since != now.since:
         return None
     if seen.whole is Verdict.ROLLBACK or seen.step is Verdict.ROLLBACK:
         return rolled_back(now, at=at, who=who, why=seen.reason, cool_down=cool_down, run=run)
     following = now.step + 1
-    ripe = seen.step is Verdict.GO and seen.since == now.since and following < len(steps)
+    ripe = seen.step is Verdict.GO and following < len(steps)
     if now.phase is Phase.PAUSED or not ripe or (manual and not now.approved):
         return None
     percent = steps[following].percent

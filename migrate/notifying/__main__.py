@@ -1,10 +1,11 @@
 """``python -m migrate.notifying``: judges a run once and tells whoever does not know yet, in a process of its own.
 
-Standard input holds one JSON object, ``{"config": {…}, "run": "…", "page": "…"}``, with the configuration as
-``Config.model_dump(mode="json", by_alias=True)`` gives it; ``page`` is the file that the report replaces. Standard output
-gets two lines of JSON: ``{"verdict": …}`` (``news.facts_of``) as soon as there is one, then ``{"told": {…}}``, by receiver
-why it could not be told, or ``null``. What goes wrong is one line on standard error, and the error's exit code. It judges as
-``migrate report`` does, by the policy of the run.
+Standard input holds one JSON object, ``{"config": {…}, "run": "…", "page": "…", "canary": {"who": "…"}}``, with the
+configuration as ``Config.model_dump(mode="json", by_alias=True)`` gives it; ``page`` is the file that the report replaces, and
+``canary`` (``null`` for any other run) names the gateway whose canary moves by the judgement. Standard output gets two lines
+of JSON: ``{"verdict": …}`` (``news.facts_of``) as soon as there is one, then ``{"told": {…}}``, by receiver why it could not be
+told, or ``null``. What goes wrong is one line on standard error, and the error's exit code. It judges as ``migrate report``
+does, by the policy of the run.
 """
 
 from __future__ import annotations
@@ -17,13 +18,15 @@ from pathlib import Path
 
 import orjson
 
+from migrate.canary.evidence import evidence
+from migrate.canary.shift import Phase, Shift, decided
 from migrate.config import Config
 from migrate.errors import MigrateError
 from migrate.notifying.news import facts_of, news_of
 from migrate.notifying.receivers import receivers
 from migrate.notifying.telling import tell
 from migrate.report import embedder, report, second_opinion
-from migrate.store import Store
+from migrate.store import Store, shifts
 from replay.exchange import JSON
 from reports.document import Document
 from reports.render.html import render_html
@@ -35,7 +38,10 @@ def main() -> int:
         signal.signal(number, signal.SIG_IGN)  # the gateway says when to stop
     start = orjson.loads(sys.stdin.buffer.read())
     try:
-        _run(Config.model_validate(start["config"]), start["run"], Path(start["page"]))
+        config = Config.model_validate(start["config"])
+        if start.get("canary"):
+            _moved(config, start["run"], start["canary"]["who"])
+        _run(config, start["run"], Path(start["page"]))
     except MigrateError as error:
         print(f"migrate: {error}", file=sys.stderr)
         return error.exit_code
@@ -49,6 +55,32 @@ def _run(config: Config, run: str, page: Path) -> None:
         _put(page, render_html(document))
         found = receivers(config.notify) if config.notify else ()
         _say({"told": asyncio.run(tell(store, run, news_of(document), found))})
+
+
+def _moved(config: Config, run: str, who: str) -> None:
+    """What the run says of its canary goes into the store, where every gateway reads it."""
+    section = config.canary
+    with Store.open(config.store.url) as store:
+        state = shifts.latest(store)
+        if state is None or state.phase not in (Phase.SHIFTING, Phase.PAUSED):
+            return
+        embed, _ = embedder(store, config.embeddings.model)
+        at = time.time()
+        seen = evidence(store, store.run(run), state, section.steps, at=at, embed=embed)
+
+        def change(now: Shift) -> Shift | None:
+            return decided(
+                now,
+                seen,
+                section.steps,
+                manual=section.manual,
+                cool_down=section.cool_down,
+                at=at,
+                who=who,
+                run=run,
+            )
+
+        shifts.append(store, state.canary, change)
 
 
 def _put(page: Path, text: str) -> None:
