@@ -23,7 +23,7 @@ from replay.formats.sources import Source
 from replay.values import compact
 
 SHOWN = 5
-"""Skips of a batch that are told one by one."""
+"""Skips that are told one by one, and the places that are told of each reason."""
 _REBUILT = frozenset(("response-rebuilt", "stream-joined"))
 _BATCH, _BATCH_BYTES = 200, 2**20
 _HIDDEN = re.compile(rb"\[[a-z]+:[a-p]{12}\]")
@@ -69,13 +69,26 @@ class Tally:
     answered: int = 0
     skipped: Counter[str] = field(default_factory=Counter)
     notes: Counter[str] = field(default_factory=Counter)
+    places: dict[str, list[str]] = field(default_factory=dict)
+    """By the reason of a skip, where the first ones were."""
+
+    def skip(self, skip: Skip, source: str) -> None:
+        """Counts one; ``source``: as in ``Part``."""
+        self.skipped[skip.reason] += 1
+        self._place(skip.reason, [f"{source} record {skip.line}".lstrip()])
 
     def add(self, other: Tally) -> None:
-        """Counts the other's too."""
+        """Counts the other's too, which come later."""
         self.taken += other.taken
         self.answered += other.answered
         self.skipped.update(other.skipped)
         self.notes.update(other.notes)
+        for reason, places in other.places.items():
+            self._place(reason, places)
+
+    def _place(self, reason: str, places: list[str]) -> None:
+        known = self.places.setdefault(reason, [])
+        known += places[: SHOWN - len(known)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +146,7 @@ class Importer:
             if not isinstance(taken, Skip):
                 records += taken
                 continue
-            tally.skipped[taken.reason] += 1
+            tally.skip(taken, part.source)
             skips += [taken] if len(skips) < SHOWN else []
             if plan.strict:
                 break

@@ -24,7 +24,7 @@ from rich.progress import (
 from migrate.config import Config, Redact, load_any
 from migrate.cores import cores
 from migrate.crew import spread
-from migrate.errors import ConfigError, StoreError
+from migrate.errors import ConfigError, MigrateError, StoreError
 from migrate.imports import SHOWN, Importer, Part, Plan, Taken, Tally, batched, batches, unread
 from migrate.prompts import Prompts, prompted
 from migrate.salt import key_file, lasting_salt
@@ -41,7 +41,10 @@ Examples:
   migrate import session.har --model harbor-7b --strict
   migrate import azure.csv --prompts prompts.jsonl --model harbor-7b
 \b
-The same file again adds nothing. Secrets and personal data are replaced before anything is stored."""
+The same file again adds nothing. Secrets and personal data are replaced before anything is stored.
+\b
+Exit codes: 0 done, also where some records could not be used; 1 a compressed file is cut off or damaged (what came
+before is stored), or our own failure; 2 wrong use; 130 interrupted (what was read is stored)."""
 _PROCESSES = 2
 """At most; with more, the one that writes is what the others wait for."""
 _QUEUED = 32
@@ -115,6 +118,7 @@ def import_(
             unread=prompts is None and unread(name),
         )
         _into(store, plan, sources, prompts, quiet=quiet)
+    _refuse_incomplete(sources)
 
 
 def _into(
@@ -134,6 +138,17 @@ def _into(
     if not written or refused:
         why = writer.status()["error"] or f"{refused:,} batches were refused"
         raise StoreError(f"the store took not everything: {why}; import the same again")
+
+
+def _refuse_incomplete(sources: Sequence[Source]) -> None:
+    """Raises MigrateError where compressed data stopped early: what was to be imported is not all there."""
+    found = [f"{source.name} is {source.incomplete}" for source in sources if source.incomplete]
+    if found:
+        more = f"; so are {len(found) - SHOWN:,} more files" if len(found) > SHOWN else ""
+        raise MigrateError(
+            f"{'; '.join(found[:SHOWN])}{more}. What came before is stored; get the whole file and import it again: what is "
+            "there is not added twice"
+        )
 
 
 def _batches(plan: Plan, sources: Sequence[Source], prompts: Prompts | None) -> Iterator[Part]:
@@ -179,8 +194,10 @@ def _format(sources: list[Source], form: str) -> str:
     try:
         found = {detect(source) for source in sources if source.head.strip()}
     except Undetected as error:
+        _refuse_incomplete(sources)
         raise ConfigError(str(error)) from None
     if not found:
+        _refuse_incomplete(sources)
         raise ConfigError("there is nothing to import: what was named is empty")
     if len(found) > 1:
         raise ConfigError(
@@ -257,9 +274,10 @@ def _tell(plan: Plan, tally: Tally, added: int, store: str, *, written: bool) ->
         err=True,
     )
     click.echo(f"{tally.answered:,} with an answer; {skipped:,} skipped", err=True)
-    for title, counts in (("skipped", tally.skipped), ("noted", tally.notes)):
-        for reason, many in counts.most_common():
-            click.echo(f"  {title} {reason}: {many:,}", err=True)
+    for reason, many in tally.skipped.most_common():
+        click.echo(f"  skipped {reason}: {many:,} ({_at(tally.places[reason], many)})", err=True)
+    for note, many in tally.notes.most_common():
+        click.echo(f"  noted {note}: {many:,}", err=True)
     if not tally.taken + skipped:
         click.echo(
             f"nothing in there is a record of {plan.form}; without --format it is told by the content",
@@ -267,6 +285,10 @@ def _tell(plan: Plan, tally: Tally, added: int, store: str, *, written: bool) ->
         )
     if plan.form == "vllm-log":
         click.echo(vllm_log.HINT, err=True)
+
+
+def _at(places: Sequence[str], many: int) -> str:
+    return ", ".join(places) + (", …" if many > len(places) else "")
 
 
 def _tell_prompts(name: str, prompts: Prompts | None) -> None:

@@ -38,9 +38,12 @@ class Source:
         self._again = path is not None and path.is_file()
         self.size = path.stat().st_size if path is not None and self._again else None
         """Bytes on disk; ``None`` when they are not known."""
+        self.incomplete: str | None = None
+        """Where and how its compressed data stopped early, as far as they were read; ``None``: they did not."""
         self._path, self._done = path, 0
         self._open: Unpacked | None = None
         self.head = self._opened().peek(HEAD)[:HEAD]
+        self._look(0)
         self.close()
         self._done = 0
 
@@ -65,33 +68,49 @@ class Source:
         return self._opened()
 
     def ended(self, number: int = 0) -> Iterator[tuple[int, Unusable]]:
-        """A last row that says so when compressed data stopped early. Lets go of the file."""
-        broken = self._open.broken if self._open is not None else None
+        """A last row that says so when compressed data stopped early. ``number``: the last record that is whole. Lets go of
+        the file."""
+        self._look(number)
         self.close()
-        if broken:
-            yield number + 1, Unusable("malformed", f"compressed data are damaged: {broken}")
+        if self.incomplete:
+            yield number + 1, Unusable("incomplete", f"the file is {self.incomplete}")
+
+    def _look(self, number: int) -> None:
+        if self._open is not None and self._open.broken is not None:
+            place = f"record {number}, " if number else ""
+            self.incomplete = (
+                f"{self._open.broken} after {place}byte {self._open.unpacked:,} of the unpacked data"
+            )
+
+    @property
+    def _broken(self) -> bool:
+        return self._open is not None and self._open.broken is not None
 
     def lines(self) -> Iterator[tuple[int, Any]]:
         """Lines that are not blank, numbered from 1. Only LF ends a line: U+2028 stands within JSON texts."""
         plain, number = self._opened(), 0
         for line in iter(partial(plain.readline, _MOST), b""):
             if stripped := line.strip():
+                if self._broken and not line.endswith(b"\n") and loaded(stripped) is None:
+                    break  # half a line is no record
                 number += 1
                 yield number, stripped if len(line) < _MOST or line.endswith(b"\n") else _too_long(plain)
         yield from self.ended(number)
 
     def blocks(self, mark: bytes) -> Iterator[bytes | Unusable]:
         """The bytes between marks; without one for long they are cut."""
-        plain, rest = self._opened(), b""
+        plain, rest, number = self._opened(), b"", 0
         while piece := plain.read(BUFFER):
             *whole, rest = (rest + piece).split(mark)
+            number += len(whole)
             yield from whole
             if len(rest) > _BLOCK:
+                number += 1
                 yield rest
                 rest = b""
-        if rest.strip():
+        if rest.strip() and not self._broken:
             yield rest
-        yield from (why for _, why in self.ended())
+        yield from (why for _, why in self.ended(number))
 
     def objects(self, page: str | None = None, *, table: bool = False) -> Iterator[tuple[int, Any]]:
         """The records of a file, numbered from 1: of lines, of a list, of one document, of CSV where ``table``.
@@ -119,10 +138,10 @@ class Source:
             ):
                 yield number, value
         except (ijson.JSONError, UnicodeDecodeError) as error:
-            why = " ".join(str(error).split("\n", 1)[0].split())
-            yield number + 1, Unusable("malformed", f"not JSON: {why[:80]}")
-        else:
-            yield from self.ended(number)
+            if not self._broken:  # else that is why
+                why = " ".join(str(error).split("\n", 1)[0].split())
+                yield number + 1, Unusable("malformed", f"not JSON: {why[:80]}")
+        yield from self.ended(number)
 
     def rows(self) -> Iterator[tuple[int, Any]]:
         """The rows of a CSV file by column name, numbered from 1; a missing cell is None."""
@@ -130,12 +149,21 @@ class Source:
         number = 0
         with io.TextIOWrapper(self._opened(), encoding="utf-8", errors="replace", newline="") as words:
             try:
-                for number, row in enumerate(csv.DictReader(words), 1):
+                for number, row in enumerate(self._whole(csv.DictReader(words)), 1):
                     yield number, row
             except csv.Error as error:
                 yield number + 1, Unusable("malformed", f"not CSV: {error}")
             else:
                 yield from self.ended(number)
+
+    def _whole(self, rows: Iterator[Any]) -> Iterator[Any]:
+        """Rows, without the last of data that stopped early: a cell that was cut looks like a whole one."""
+        held = next(rows, None)
+        for row in rows:
+            yield held
+            held = row
+        if held is not None and not self._broken:
+            yield held
 
     def _unpaged(self, page: str) -> Iterator[Any]:
         for _, line in self.lines():

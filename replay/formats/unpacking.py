@@ -20,7 +20,7 @@ _LAST_COMMA = re.compile(rb",[\s\]]{0,64}\Z")
 
 
 class Unpacked:
-    """An open input: ``raw`` counts what is read from the disk, ``plain`` is decompressed, ``broken`` says what went wrong."""
+    """An open input: ``raw`` counts what is read from the disk, ``plain`` is decompressed."""
 
     def __init__(self, inner: IO[bytes]) -> None:
         self.raw = _Counted(inner)
@@ -32,7 +32,13 @@ class Unpacked:
 
     @property
     def broken(self) -> str | None:
+        """How the compressed data stopped early: ``cut off`` or ``damaged (…)``; ``None``: they did not."""
         return None if self._unpacked is None else self._unpacked.broken
+
+    @property
+    def unpacked(self) -> int:
+        """Bytes that came out of compressed data so far."""
+        return 0 if self._unpacked is None else self._unpacked.count
 
     def close(self) -> None:
         self.plain.close()
@@ -69,6 +75,7 @@ class _Whole(io.RawIOBase):
     def __init__(self, inner: Any) -> None:
         self._read = getattr(inner, "read1", inner.read)
         self.broken: str | None = None
+        self.count = 0
 
     def readable(self) -> bool:
         return True
@@ -78,13 +85,17 @@ class _Whole(io.RawIOBase):
         while filled < len(buffer) and self.broken is None:
             try:
                 data = self._read(len(buffer) - filled)
-            except (EOFError, gzip.BadGzipFile, zlib.error, zstd.ZstdError) as error:
-                self.broken = str(error)
+            except EOFError:
+                self.broken = "cut off"
+                break
+            except (gzip.BadGzipFile, zlib.error, zstd.ZstdError) as error:
+                self.broken = f"damaged ({error})"
                 break
             if not data:
                 break
             buffer[filled : filled + len(data)] = data
             filled += len(data)
+        self.count += filled
         return filled
 
 

@@ -483,7 +483,8 @@ def test_each_record_that_cannot_be_used_is_told_by_its_line_and_counted_by_its_
     assert "record 2 skipped: malformed" in err and "record 4 skipped: malformed: not a JSON object" in err
     assert err.count(" skipped: ") == 5, "the first five are told"
     assert "14 records; 2 requests added" in err
-    assert "skipped malformed: 11" in err and "skipped request-redacted: 1" in err
+    assert "skipped malformed: 11 (record 2, record 4, record 5, record 6, record 7, …)" in err
+    assert "skipped request-redacted: 1 (record 14)" in err, "a reason that comes late has its place too"
 
 
 def test_a_folder_stands_for_its_files_and_each_skip_names_its_own(
@@ -730,11 +731,38 @@ def test_a_compressed_log_that_stops_early_is_taken_as_far_as_it_goes(
 ) -> None:
     data = gzip.compress(lines(4_000))
     (tmp_path / "log.jsonl.gz").write_bytes(data[: len(data) * 3 // 4])
-    assert run("import", "log.jsonl.gz") == 0
+    assert run("import", "log.jsonl.gz") == 1
     err = capsys.readouterr().err
     taken = len(stored())
     assert 1_600 < taken < 4_000 and numbers(stored()) == list(range(taken))
-    assert "malformed: compressed data are damaged" in err
+    assert f"skipped incomplete: 1 (record {taken + 1})" in err and "malformed" not in err
+    assert f"migrate: log.jsonl.gz is cut off after record {taken}, byte " in err
+    assert "of the unpacked data. What came before is stored" in err
+    (tmp_path / "log.jsonl.gz").write_bytes(data)
+    assert run("import", "log.jsonl.gz", "--quiet") == 0 and numbers(stored()) == list(range(4_000))
+
+
+def test_every_file_that_is_cut_off_or_damaged_is_named_also_when_quiet(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = gzip.compress(lines(50))
+    (tmp_path / "a.gz").write_bytes(data[:-200])
+    (tmp_path / "b.gz").write_bytes(data)
+    (tmp_path / "c.gz").write_bytes(data[:-8] + bytes(8))
+    (tmp_path / "d.zst").write_bytes(zstd.compress(lines(9, start=50))[:-1])
+    assert run("import", "a.gz", "b.gz", "c.gz", "d.zst", "--quiet") == 1
+    err = capsys.readouterr().err
+    assert err.startswith("migrate: a.gz is cut off after ") and err.count("\n") == 1
+    assert "c.gz is damaged (CRC check failed" in err and "d.zst is cut off" in err and "b.gz" not in err
+    assert numbers(stored())[:50] == list(range(50))
+
+
+def test_a_file_that_is_cut_off_before_its_first_byte_is_not_called_empty(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "log.gz").write_bytes(gzip.compress(lines(1))[:12])
+    assert run("import", "log.gz") == 1
+    assert "migrate: log.gz is cut off after byte 1 of the unpacked data" in capsys.readouterr().err
 
 
 @several

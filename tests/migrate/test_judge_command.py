@@ -252,7 +252,7 @@ def test_nan_is_named_by_its_line(capsys: pytest.CaptureFixture[str]) -> None:
         (b"id,at\n" + b"a,1\n" * 699 + b"\xff,1\n" + b"b,2\n" * 9, "pairs:701: not UTF-8"),
         (b'id,at\n"' + b"a" * 2**20, "pairs:2: longer than 1 MiB"),
         (b'id,at\n"a,1\n', "not CSV: "),
-        (gzip.compress(jsonl(records(same(50))))[:-30], "compressed data are damaged"),
+        (gzip.compress(jsonl(records(same(50))))[:-30], "the file is cut off"),
         (b"PAR1 and no more", "pairs: row 1: not Parquet: "),
         (as_parquet([{"id": "a", "at": 1.0}, {"id": "b", "at": None}]), "pairs: row 2: at is missing"),
         (as_parquet([{"id": "a", "when": 1.0}]), "pairs: row 1: no such column 'when'"),

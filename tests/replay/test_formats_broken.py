@@ -29,6 +29,7 @@ LINES = {
 }
 REASONS = {
     "malformed",
+    "incomplete",
     "not-a-model-call",
     "request-missing",
     "request-truncated",
