@@ -29,6 +29,7 @@ COMMANDS = {
     "report": "the verdict, and what it rests on",
     "canary": "move real clients to the candidate in steps, and watch over it",
     "rollback": "the canary's share to 0: the baseline answers everybody",
+    "weights": "the canary's share, for Envoy, nginx, HAProxy, Gateway API and LiteLLM",
     "notify": "try the receivers that are told of verdicts",
     "acknowledge": "take note of a ROLLBACK, so that it may be tried again",
     "cost": "what both backends cost, and from which traffic on one is the cheaper",

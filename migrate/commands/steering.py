@@ -94,7 +94,7 @@ class Steered:
 @contextlib.contextmanager
 def steered(path: Path | None, url: str | None) -> Iterator[Steered]:
     """The latest canary of the store at ``url`` (``None``: the configuration's). Raises ConfigError where there is none."""
-    with _opened(_named(path, url)) as store:
+    with opened_by(path, url) as store:
         now = shifts.latest(store)
         if now is None:
             raise ConfigError(
@@ -113,8 +113,9 @@ def _named(path: Path | None, url: str | None) -> str:
     return load(path or _DEFAULT).store.url
 
 
-def _opened(url: str) -> Store:
+def opened_by(path: Path | None, url: str | None) -> Store:
+    """The store at ``url`` (``None``: the configuration's). Raises ConfigError where it cannot be opened."""
     try:
-        return Store.open(url)
+        return Store.open(_named(path, url))
     except StoreError as error:
         raise ConfigError(str(error)) from None
