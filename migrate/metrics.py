@@ -66,6 +66,12 @@ def _gateway(status: JSON) -> Iterator[Metric]:
         labels=["outcome"],
     )
     yield _labelled(outcomes, [([name], counters[name]) for name in OUTCOMES if name in counters])
+    withheld = CounterMetricFamily(
+        "llm_migrate_copies_withheld",
+        "Mirrored requests that the candidate was not asked.",
+        labels=["reason"],
+    )
+    yield _labelled(withheld, [([reason], count) for reason, count in status.get("withheld", {}).items()])
     for name, meaning in _SUFFERED.items():
         yield _counter(f"llm_migrate_{name}", meaning, counters.get(name))
 
@@ -107,6 +113,9 @@ def _verdict(said: JSON) -> Iterator[Metric]:
         family, [([rule, name], found == name) for rule, found in rules.items() for name in _VERDICTS]
     )
     yield _gauge("llm_migrate_judged_pairs", "Pairs that the last judgement saw.", said.get("pairs"))
+    yield _gauge(
+        "llm_migrate_scored_pairs", "Pairs that the last judgement rests on.", said.get("scored_pairs")
+    )
     for name, meaning in (
         ("judged_at", "Of the last judgement."),
         ("valid_until", "At which the verdict expires."),

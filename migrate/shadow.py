@@ -37,8 +37,9 @@ from migrate.files import raise_file_limit
 from migrate.gateway import Gateway
 from migrate.notifying.periodic import Periodic
 from migrate.supervisor import Mirror, Say
-from migrate.tap import OUTCOMES, Tap
+from migrate.tap import Tap
 from migrate.upstream import Upstream
+from migrate.whereabouts import lost, summary, withheld
 
 LAST = 60.0
 """Seconds for the last judgement of a run, and for telling those whom ``notify:`` names. Clients have left by then."""
@@ -111,6 +112,8 @@ class Operation:
             "mirroring": self.gateway.tap.mirroring,
             "open_requests": self.gateway.open,
             "counters": dict(self.gateway.tap.counters),
+            "withheld": withheld(mirror.status),
+            "lost": lost(self.gateway.tap.counters, mirror.status),
             "mirror": {
                 "up": mirror.up,
                 "restarts": mirror.restarts,
@@ -191,8 +194,10 @@ async def _execute(run: Run, say: Say) -> int:
                 await _serve(operation, client_side, admin_side, stop, say)
         finally:
             await mirror.stop(FLUSH)
+        tell = _silent if run.quiet else say
+        tell(summary(operation.status()))
         if operation.judging is not None and config.notify is not None:
-            (_silent if run.quiet else say)("the run is judged once more, for those whom notify: names")
+            tell("the run is judged once more, for those whom notify: names")
             await operation.judging.once(LAST)
     return stop.result() if stop.done() else 0
 
@@ -261,7 +266,6 @@ async def _serve(
     finally:
         await runner.cleanup()
     operation.mirror_process.send(_counted(operation))
-    tell(_summary(gateway.tap.counters))
 
 
 async def _drain(gateway: Gateway, server: Server, listener: asyncio.Server, grace: float, say: Say) -> None:
@@ -289,7 +293,7 @@ async def _chores(operation: Operation, say: Say) -> None:
             sent = dict(tap.counters)
         if operation.run.progress and time.monotonic() - shown >= _PROGRESS_EVERY:
             shown = time.monotonic()
-            say(_summary(tap.counters) + ("" if operation.mirror_process.up else " · mirror down"))
+            say(summary(operation.status()) + ("" if operation.mirror_process.up else " · mirror down"))
 
 
 async def _judge(operation: Operation) -> None:
@@ -334,13 +338,6 @@ def _announce(operation: Operation, client_side: socket.socket, admin_side: sock
     say(f"stop mirroring at once: curl -X POST{shown} {url}/mirroring/stop")
     if run.duration is not None:
         say(f"ends by itself after {run.duration:g} s")
-
-
-def _summary(counters: dict[str, int]) -> str:
-    """Counters in one line, the reasons that occurred."""
-    reasons = [f"{name} {counters[name]:,}" for name in OUTCOMES if name != "mirrored" and counters[name]]
-    rest = f" · {' · '.join(reasons)}" if reasons else ""
-    return f"passed {counters['passed']:,} · mirrored {counters['mirrored']:,}{rest}"
 
 
 def mirror_input(run: Run, found: str | None) -> bytes:

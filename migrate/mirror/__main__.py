@@ -6,9 +6,9 @@ begins a new one), and the redaction's secret in hexadecimal, the same for the w
 socket pair that carries ``migrate.channel`` frames.
 
 Once the store is open it sends ``MirrorStatus`` with ``ready`` true, ``run`` and ``held`` (requests that the run held when this
-process began), then one about every second. When it cannot start it writes one line to standard error and exits with the
-error's code. It ends, with everything written, after ``Control(stop=True)`` or when the channel closes because the gateway is
-gone; with code 1 and a line when the store did not take everything.
+process began), then one about every second, and a last one when all copies have ended. When it cannot start it writes one line
+to standard error and exits with the error's code. It ends, with everything written, after ``Control(stop=True)`` or when the
+channel closes because the gateway is gone; with code 1 and a line when the store did not take everything.
 """
 
 from __future__ import annotations
@@ -114,14 +114,17 @@ async def _serve(sock: socket.socket, mirror: Mirror, run: str, *, held: int) ->
     frames = Frames(message)
 
     async def report() -> None:
-        ready = {"ready": True, "run": run, "held": held}
+        values = {"ready": True, "run": run, "held": held} | mirror.status()
+        writer.write(encode(MirrorStatus(values=values)))
+        with contextlib.suppress(ConnectionError):
+            await writer.drain()
+
+    async def keep_reporting() -> None:
         while True:
-            writer.write(encode(MirrorStatus(values=ready | mirror.status())))
-            with contextlib.suppress(ConnectionError):
-                await writer.drain()
+            await report()
             await asyncio.sleep(_STATUS_S)
 
-    reporting = asyncio.create_task(report())
+    reporting = asyncio.create_task(keep_reporting())
     stop = False
     try:
         while not stop and (data := await reader.read(2**20)):
@@ -133,6 +136,8 @@ async def _serve(sock: socket.socket, mirror: Mirror, run: str, *, held: int) ->
     finally:
         await mirror.drain(_DRAIN_S)
         reporting.cancel()
+        if stop:
+            await report()  # what became of the last copies
         writer.close()
     return stop
 

@@ -86,7 +86,7 @@ def _one(document: Document, subject: str, state: str, *, title: str) -> News:
 
 def _lines(document: Document) -> Iterator[str]:
     yield f"Why: {plain(document.reason, 1_000)} ({document.code})"
-    yield f"Rests on: {document.compared['pairs']:,} pairs over {_long(document.span_s)}, judged {moment(document.judged_at)}"
+    yield f"Rests on: {_scored(document):,} scored pairs over {_long(document.span_s)}, judged {moment(document.judged_at)}"
     yield f"Next: {plain(document.advice, 500)}"
     yield f"Evidence: migrate report --run {document.run['id']}"
     if document.rehearsal:
@@ -94,7 +94,8 @@ def _lines(document: Document) -> Iterator[str]:
 
 
 def facts_of(document: Document) -> JSON:
-    """A verdict in short, for a program. Times are ISO 8601 in UTC."""
+    """A verdict in short, for a program. Times are ISO 8601 in UTC. ``pairs``: all of the run; ``scored_pairs``: those that the
+    verdict rests on, as the report says."""
     return {
         "verdict": document.verdict.value,
         "code": document.code,
@@ -104,10 +105,15 @@ def facts_of(document: Document) -> JSON:
         "valid_until": document.valid_until,
         "candidate": document.run["candidate"],
         "pairs": document.compared["pairs"],
+        "scored_pairs": _scored(document),
         "span_s": document.span_s,
         "rehearsal": document.rehearsal,
         "rules": {rule.rule: rule.verdict.value for rule in document.rules if rule.required},
     }
+
+
+def _scored(document: Document) -> int:
+    return document.ledger.get("scored", 0)
 
 
 def _long(seconds: float) -> str:

@@ -4,6 +4,7 @@
   const STATUS_MS = 2000, REPORT_MS = 5000, LIMIT_MS = 4000;
   const byId = (id) => document.getElementById(id);
   const count = (value) => (value ?? 0).toLocaleString("en");
+  const words = (name) => name.replaceAll("_", " ").replaceAll(".", ": ");
   let mirroring = true, shown = "", failing = 0;
 
   function say(id, text, bad = false) {
@@ -22,6 +23,7 @@
     say("word", word);
     say("reason", held ? held.reason : "nothing has been judged yet");
     document.title = `${word}: llm-migrate`;
+    say("scored", held?.scored_pairs == null ? "not yet" : count(held.scored_pairs));
     say("judged", held?.age_s == null ? "not yet" : `${Math.round(held.age_s)} s ago`);
   }
 
@@ -29,6 +31,7 @@
     const mirror = status.mirror, found = [];
     if (!mirror.up) found.push("the mirror process is down and is started again; clients are not affected");
     else if (mirror.age_s > 5) found.push(`the mirror has not answered for ${Math.round(mirror.age_s)} s; copies wait, and what it counts is old`);
+    if (mirror.store?.refused) found.push(`${count(mirror.store.refused)} records did not fit the queue of the store and are lost`);
     if (mirror.store?.error) found.push(`the store: ${mirror.store.error}`);
     if (mirror.repeats_paused) found.push(`baseline repeats are paused: ${mirror.repeats_paused}`);
     if (status.verdict?.problem) found.push(`the run could not be judged: ${status.verdict.problem}`);
@@ -41,19 +44,37 @@
     list.replaceChildren(...found.map((text) => Object.assign(document.createElement("li"), { textContent: text })));
   }
 
+  function reasons(id, found, bad) {
+    const all = Object.entries(found), sum = all.reduce((total, [, each]) => total + each, 0);
+    const each = all.map(([name, times]) => `${words(name)} ${count(times)}`).join(", ");
+    say(id, sum ? `${count(sum)}: ${each}` : "0", bad && sum > 0);
+  }
+
+  // Whether the candidate gets copies now, and if not, why.
+  function candidate(now) {
+    if (now.candidate == null) return ["none: answers are captured", false];
+    if (now.canary) return ["answers clients", false];
+    if (!now.mirroring) return ["gets no copies: mirroring is stopped", true];
+    if (!now.mirror.up) return ["gets no copies: the mirror is down", true];
+    return {
+      closed: ["takes copies", false],
+      open: ["gets no copies: it failed too often (breaker open)", true],
+      half_open: ["gets one copy as a probe (breaker half open)", true],
+    }[now.mirror.breaker] ?? ["not known", true];
+  }
+
   function status(now) {
     const counters = now.counters, mirror = now.mirror;
-    const lost = counters.queue_full + counters.mirror_down + counters.tap_failed + (mirror.store?.refused ?? 0);
-    const breaker = mirror.breaker ?? "not known";
     mirroring = now.mirroring;
     verdict(now.verdict);
     say("mirroring", mirroring ? `on, ${now.percent} %` : "stopped", !mirroring);
-    say("breaker", breaker === "closed" ? "takes copies" : `breaker ${breaker}`, breaker !== "closed");
+    say("candidate", ...candidate(now));
     say("passed", count(counters.passed));
     say("mirrored", count(counters.mirrored));
     say("flight", `${count(now.open_requests)} requests, ${count(mirror.in_flight)} copies`);
     say("queue", count(mirror.store?.queued), (mirror.store?.queued ?? 0) > 10000);
-    say("lost", count(lost), lost > 0);
+    reasons("withheld", now.withheld, false);
+    reasons("lost", now.lost, true);
     byId("switch").disabled = false;
     say("switch", mirroring ? "Stop mirroring" : "Start mirroring");
     problems(now);

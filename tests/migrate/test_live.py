@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import urllib.request
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
+from tests.serving import free_port
 from tests.shadowing import MODEL, Shadow, shadowing, simulator
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
@@ -73,6 +75,10 @@ def test_it_shows_how_the_gateway_stands_and_the_report_in_its_place(page: Page,
     report = page.frame_locator("iframe:not(.next)")
     expect(report.locator(".verdict .word").first).to_be_visible(timeout=LATER)
     expect(page.locator("#judged")).to_contain_text("s ago")
+    expect(page.locator("#candidate")).to_have_text("takes copies")
+    expect(page.locator("#withheld")).to_have_text("0")
+    scored = page.locator("#scored").inner_text()
+    expect(report.locator("dt", has_text="Scored pairs").locator("+ dd")).to_have_text(scored)
     expect(page.locator("#word")).to_have_text("HOLD")
     ask(shadow, 30, 5)
     expect(page.locator("#passed")).to_have_text("35")
@@ -100,6 +106,7 @@ def test_the_switch_asks_first(page: Page, shadow: Shadow) -> None:
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     expect(page.locator("#mirroring")).to_have_text("stopped")
+    expect(page.locator("#candidate")).to_have_text("gets no copies: mirroring is stopped")
     ask(shadow, 50, 3)
     with urllib.request.urlopen(f"{shadow.admin}/status", timeout=5) as answer:
         status = json.load(answer)
@@ -107,6 +114,26 @@ def test_the_switch_asks_first(page: Page, shadow: Shadow) -> None:
     page.get_by_role("button", name="Start mirroring").click()
     page.get_by_role("button", name="Yes").click()
     expect(page.locator("#mirroring")).to_have_text("on, 100 %")
+
+
+def test_it_says_which_copies_are_withheld_and_why(browser: Browser, tmp_path: Path) -> None:
+    away = f"http://127.0.0.1:{free_port()}"
+    with simulator() as one, shadowing(tmp_path, baseline=one, candidate=away, policy=POLICY) as shadow:
+        ask(shadow, 0, 40)
+        page = browser.new_page()
+        page.goto(shadow.admin)
+        expect(page.locator("#candidate")).to_have_text(
+            "gets no copies: it failed too often (breaker open)", timeout=10_000
+        )
+        ask(shadow, 40, 7)
+        expect(page.locator("#withheld")).to_contain_text(
+            re.compile(r"^\d+: breaker open \d+$"), timeout=10_000
+        )
+        page.close()
+    assert re.search(
+        r"passed 47 · mirrored 47 · withheld (\d+) \(breaker open \1\)\n",
+        (tmp_path / "shadow.log").read_text(),
+    )
 
 
 @pytest.mark.parametrize("width", [360, 1440])

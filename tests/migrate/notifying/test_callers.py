@@ -32,6 +32,7 @@ SAID = {
     "judged_at": "2026-12-02T09:00:00Z",
     "valid_until": "2026-12-09T09:00:00Z",
     "pairs": 4_000,
+    "scored_pairs": 3_900,
 }
 NOON = "2026-12-02T12:00:00Z"
 
@@ -65,6 +66,7 @@ class Operation:
             "open_requests": 2,
             "mirroring": True,
             "counters": dict.fromkeys((*EVENTS, *OUTCOMES), 3),
+            "withheld": {"breaker_open": 7},
             "mirror": mirror,
             "verdict": self.verdict,
             "receivers": {"slack": {"problem": "answered 500", "at": NOON}},
@@ -214,6 +216,12 @@ def test_the_metrics_are_named_as_prometheus_names_them() -> None:
         assert not re.search(r"_(ms|milliseconds|minutes|hours|percent|kb|mb|count|sum|bucket)(_|$)", name), (
             name
         )
+
+
+def test_withheld_copies_and_scored_pairs_are_counted_by_the_words_of_status() -> None:
+    text = exposition(Operation("GO").status()).decode()
+    assert 'llm_migrate_copies_withheld_total{reason="breaker_open"} 7.0' in text
+    assert "llm_migrate_scored_pairs 3900.0" in text
 
 
 def test_a_status_that_knows_little_gives_fewer_metrics_and_no_zeroes() -> None:

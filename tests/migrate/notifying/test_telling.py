@@ -108,6 +108,9 @@ def test_a_judgement_gives_the_verdict_and_the_end_in_words(url: str) -> None:
     assert (verdict.state, verdict.urgent, end.subject, end.state) == ("ROLLBACK", True, "end", "ended")
     assert verdict.title == f"ROLLBACK: {document.run['candidate']}"
     assert end.title.startswith("Run ended with ROLLBACK: ")
+    scored = document.ledger["scored"]
+    assert f"{scored:,} scored pairs over" in verdict.text and verdict.body()["scored_pairs"] == scored
+    assert verdict.body()["pairs"] == document.compared["pairs"]
     for part in (document.reason, document.code, document.advice, document.run["id"]):
         assert part in verdict.text
     asked = [shown for one in document.worst for shown in (one.prompt,) if shown]
