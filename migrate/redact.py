@@ -109,6 +109,7 @@ class Redactor:
             headers=self._headers(request.headers),
             body=body,
             conversation=self._conversation(request.conversation),
+            side=request.side,
         )
         return kept, body is not request.body
 
