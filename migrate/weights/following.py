@@ -20,10 +20,12 @@ def share_of(store: Store) -> float:
     return now.share if now else 0.0
 
 
-def follow(store: Store, write: Callable[[float], None], say: Callable[[str], None]) -> None:
+def follow(
+    store: Store, write: Callable[[float], None], say: Callable[[str], None], *, lost: float = _LOST_S
+) -> None:
     """Calls ``write`` with the share, now and whenever it has changed; never returns. A change is seen within half a second.
 
-    A write that fails is tried again every five seconds. A store that cannot be read for a minute is a share of 0.
+    A write that fails is tried again every five seconds. A store that cannot be read for ``lost`` seconds is a share of 0.
     """
     written: float | None = None
     wanted, heard, said = 0.0, time.monotonic(), ""
@@ -32,7 +34,7 @@ def follow(store: Store, write: Callable[[float], None], say: Callable[[str], No
         try:
             wanted, heard = share_of(store), time.monotonic()
         except StoreError as error:
-            wanted, problem = _without(wanted, heard), str(error)
+            wanted, problem = wanted if time.monotonic() - heard < lost else 0.0, str(error)
         if wanted != written:
             try:
                 write(wanted)
@@ -44,7 +46,3 @@ def follow(store: Store, write: Callable[[float], None], say: Callable[[str], No
             say(problem)
         said = problem
         time.sleep(wait)
-
-
-def _without(share: float, heard: float) -> float:
-    return share if time.monotonic() - heard < _LOST_S else 0.0

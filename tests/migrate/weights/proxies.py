@@ -52,6 +52,10 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(self.server.name)
 
+    def handle(self) -> None:
+        with contextlib.suppress(ConnectionResetError):  # a proxy that ends
+            super().handle()
+
     def log_message(self, *_: object) -> None:
         pass
 
