@@ -13,6 +13,11 @@ from aiohttp.typedefs import Handler, Middleware
 OPEN = frozenset({"/healthz", "/readyz"})
 """What probes ask, which have no token; they tell nothing of the traffic."""
 _READING = frozenset({"GET", "HEAD"})
+_UNKNOWN = (
+    "the token is missing or wrong: send it as the header 'Authorization: Bearer TOKEN', or as the password that a browser asks "
+    "for, with any user; gateway.admin_token_env in the configuration names the environment variable that holds it"
+)
+"""The key of the configuration, not the variable: whoever asks is not known yet."""
 
 
 def guarded(token: str | None) -> Middleware:
@@ -43,11 +48,7 @@ def refusal(request: web.Request, token: str | None) -> tuple[int, str] | None:
     if request.path in OPEN:
         return None
     if token is not None:
-        return (
-            None
-            if _given(request.headers.get("Authorization", ""), token)
-            else (401, "the token is missing or wrong")
-        )
+        return None if _given(request.headers.get("Authorization", ""), token) else (401, _UNKNOWN)
     return None if _this_machine(host) else (403, f"{host[:200]!r} is no name of this machine")
 
 

@@ -19,6 +19,7 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
@@ -328,6 +329,9 @@ def _announce(operation: Operation, client_side: socket.socket, admin_side: sock
     run, config = operation.run, operation.run.config
     url = f"http://{_address(admin_side)}"
     say(f"gateway on http://{_address(client_side)} passes to the baseline {config.baseline.url}")
+    for key, plug in (("gateway.listen", client_side), ("gateway.admin", admin_side)):
+        if _everywhere(plug):
+            say(f"{key} listens on all interfaces: other machines reach it by a name of this one")
     whom = f"is mirrored to the candidate {config.candidate.url}" if config.candidate else "is captured"
     share, paths = f"{config.shadow.percent * 100:g} %", ", ".join(config.shadow.paths)
     say(f"{share} of {paths} {whom}, sampled by {config.shadow.sample_by}")
@@ -380,8 +384,16 @@ def _cannot_listen(error: OSError, key: str, address: str) -> ConfigError:
 
 
 def _address(plug: socket.socket) -> str:
+    """Where it can be reached from this machine: all interfaces together are no address to open."""
     host, port = plug.getsockname()[:2]
+    if _everywhere(plug):
+        host = "::1" if ":" in host else "127.0.0.1"
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _everywhere(plug: socket.socket) -> bool:
+    """Whether it listens on all interfaces."""
+    return ip_address(plug.getsockname()[0].partition("%")[0]).is_unspecified
 
 
 def _stop_on_signals() -> asyncio.Future[int]:

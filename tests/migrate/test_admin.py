@@ -126,6 +126,12 @@ async def test_a_token_is_asked_of_all_but_probes(authorization: str | None, sta
     assert (await call(operated, "GET", "/readyz", TOKEN))[0] == 200
 
 
+async def test_who_has_no_token_is_told_how_to_send_it_and_where_it_stands() -> None:
+    _, said = await call(Operation(), "GET", "/status", TOKEN)
+    assert "Authorization: Bearer TOKEN" in said["error"] and "gateway.admin_token_env" in said["error"]
+    assert TOKEN not in said["error"]
+
+
 @pytest.mark.parametrize(
     ("host", "status"),
     [

@@ -17,6 +17,7 @@ from time import monotonic
 import orjson
 import pytest
 
+from migrate.shadow import _address, _bound, _everywhere
 from migrate.store import Store
 from tests.migrate.gateway.raw import Peer, ask, baseline, chat, client, once, until
 
@@ -173,6 +174,16 @@ async def test_a_baseline_that_is_not_there_is_a_warning(tmp_path: Path) -> None
         assert ready.startswith(b"HTTP/1.1 503")
         running.process.send_signal(signal.SIGINT)
         assert await running.ended() == 130
+
+
+@pytest.mark.parametrize(
+    ("listen", "opened", "everywhere"),
+    [("0.0.0.0", "127.0.0.1:{}", True), ("::", "[::1]:{}", True), ("127.0.0.1", "127.0.0.1:{}", False)],
+)
+def test_the_address_that_is_said_can_be_opened(listen: str, opened: str, everywhere: bool) -> None:
+    with _bound(f"[{listen}]:0" if ":" in listen else f"{listen}:0", "gateway.listen") as plug:
+        assert _address(plug) == opened.format(plug.getsockname()[1])
+        assert _everywhere(plug) is everywhere
 
 
 async def refused(*words: str) -> tuple[int, list[str]]:
