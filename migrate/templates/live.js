@@ -5,7 +5,7 @@
   const byId = (id) => document.getElementById(id);
   const count = (value) => (value ?? 0).toLocaleString("en");
   const words = (name) => name.replaceAll("_", " ").replaceAll(".", ": ");
-  let mirroring = true, shown = "", failing = 0;
+  let mirroring = true, shown = "", failing = 0, last = null, turn = 0;
 
   function say(id, text, bad = false) {
     const element = byId(id);
@@ -64,6 +64,7 @@
   }
 
   function status(now) {
+    last = now;
     const counters = now.counters, mirror = now.mirror;
     mirroring = now.mirroring;
     verdict(now.verdict);
@@ -82,9 +83,10 @@
 
   async function look() {
     try {
-      const answer = await ask("status");
+      const asked = turn, answer = await ask("status");
       if (!answer.ok) throw new Error(`the gateway answers ${answer.status}`);
-      status(await answer.json());
+      const now = await answer.json();
+      if (asked === turn) status(now); // what was asked before the switch is old
       failing = 0;
       say("state", "");
     } catch (error) {
@@ -156,7 +158,10 @@
     try {
       const answer = await ask(`mirroring/${mirroring ? "stop" : "start"}`, { method: "POST" });
       if (!answer.ok) throw new Error(`the gateway answers ${answer.status}`);
+      turn += 1;
+      status({ ...last, ...(await answer.json()) });
     } catch (error) {
+      byId("switch").disabled = false;
       say("state", `the switch was not thrown: ${error.message}`);
     }
   });

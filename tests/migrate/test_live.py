@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, Route, expect, sync_playwright
 
 from tests.serving import free_port
 from tests.shadowing import MODEL, Shadow, shadowing, simulator
@@ -134,6 +134,25 @@ def test_it_says_which_copies_are_withheld_and_why(browser: Browser, tmp_path: P
         r"passed 47 · mirrored 47 · withheld (\d+) \(breaker open \1\)\n",
         (tmp_path / "shadow.log").read_text(),
     )
+
+
+def test_the_switch_shows_what_the_gateway_confirmed_without_asking_again(page: Page, shadow: Shadow) -> None:
+    """Also when an answer that is older comes later."""
+    expect(page.locator("#mirroring")).to_have_text("on, 100 %")
+    held: list[Route] = []
+    page.route("**/status", lambda route: held.append(route))  # noqa: PLW0108 - a builtin takes no attribute
+    with page.expect_request("**/status"):
+        pass
+    page.wait_for_timeout(100)
+    before = held[0].fetch()
+    page.get_by_role("button", name="Stop mirroring").click()
+    page.get_by_role("button", name="Yes").click()
+    expect(page.locator("#mirroring")).to_have_text("stopped", timeout=1_000)
+    expect(page.get_by_role("button", name="Start mirroring")).to_be_enabled()
+    held[0].fulfill(response=before)
+    page.wait_for_timeout(500)
+    expect(page.locator("#mirroring")).to_have_text("stopped")
+    page.unroute("**/status")
 
 
 @pytest.mark.parametrize("width", [360, 1440])
