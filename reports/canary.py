@@ -6,8 +6,8 @@ What is judged on what:
 - Errors, timeouts and latencies, between concurrent randomised groups: what clients of the one side met beside what clients of
   the other met, both seen at the client's side. A copy is not timed as a client's answer is, so its times prove nothing.
 
-Groups are matched: every conversation of the smaller one with the conversation of the other that began nearest in time, each
-once, their requests in order. A side is drawn by a hash, whatever a conversation is about, so that two matched ones are
+Groups are matched: every conversation of the smaller one with the conversation of the other that began nearest in time and is a
+stream where it is one, each once, their requests in order. A side is drawn by a hash, whatever a conversation is about, so that two matched ones are
 exchangeable as long as the backends do not differ; signs of their differences are then as good as those of pairs (the
 randomisation argument of the sign test), if wider spread. Conversations count once, as in ``judge``.
 """
@@ -77,14 +77,15 @@ def drawn(table: Columns, side: str) -> Flags:
 def matched(table: Columns) -> Columns:
     """Requests of candidate clients, each with one of a baseline client as its baseline. In order of time; no repeats, nothing
     to compare texts by."""
-    new = _conversations(table, drawn(table, "candidate"))
-    old = _conversations(table, drawn(table, "baseline"))
     ours: list[NDArray[np.intp]] = []
     theirs: list[NDArray[np.intp]] = []
-    for one, other in _nearest(_starts(table, new), _starts(table, old)):
-        count = min(new[one].size, old[other].size)
-        ours.append(new[one][:count])
-        theirs.append(old[other][:count])
+    for streamed in (False, True):  # a stream has times that a whole answer has not
+        new = _conversations(table, drawn(table, "candidate"), streamed=streamed)
+        old = _conversations(table, drawn(table, "baseline"), streamed=streamed)
+        for one, other in _nearest(_starts(table, new), _starts(table, old)):
+            count = min(new[one].size, old[other].size)
+            ours.append(new[one][:count])
+            theirs.append(old[other][:count])
     none = np.zeros(0, dtype=np.intp)
     rows, mates = np.concatenate(ours or [none]), np.concatenate(theirs or [none])
     order = np.argsort(table.at[rows], kind="stable")
@@ -100,14 +101,15 @@ def matched(table: Columns) -> Columns:
     )
 
 
-def _conversations(table: Columns, where: Flags) -> list[NDArray[np.intp]]:
-    """The rows of each conversation in order of time, the conversations in order of their first."""
+def _conversations(table: Columns, where: Flags, *, streamed: bool) -> list[NDArray[np.intp]]:
+    """The rows of each conversation that begins with a stream, or with none, in order of time; the conversations by their first."""
     rows = np.flatnonzero(where)
     if not rows.size:
         return []
     order = np.argsort(table.session[rows], kind="stable")
     cuts = np.flatnonzero(np.diff(table.session[rows][order])) + 1
-    return sorted(np.split(rows[order], cuts), key=lambda found: int(found[0]))
+    found = (one for one in np.split(rows[order], cuts) if bool(table.streamed[one[0]]) is streamed)
+    return sorted(found, key=lambda one: int(one[0]))
 
 
 def _starts(table: Columns, conversations: list[NDArray[np.intp]]) -> Floats:

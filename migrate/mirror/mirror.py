@@ -85,6 +85,7 @@ class Mirror:
         breaker = config.policy.circuit_breaker
         self._breaker = Breaker(failures=breaker.failures, recovery=breaker.recovery)
         self._guard = RepeatGuard()
+        self._overloaded = RepeatGuard()
         self._budget = _budget(config.candidate, counted or {}) if config.candidate else None
         self._candidate_key = config.candidate.api_key() if config.candidate else None
         self._baseline_key = config.baseline.api_key()
@@ -291,7 +292,7 @@ class Mirror:
 
     def _copy_back(self, request: Request) -> None:
         """The baseline gets what it gave up, as a copy: answers can be compared, and its load stays what it was."""
-        refused = self._busy()
+        refused = self._busy(self._overloaded)
         if refused is None and len(self._copies) >= self._config.baseline.limits.in_flight:
             refused = "in_flight_limit"
         if refused is None:
@@ -299,13 +300,19 @@ class Mirror:
         else:
             self.counters[f"copies_back_skipped.{refused}"] += 1
 
-    def _busy(self) -> str | None:
+    def _saw(self, recording: Recording) -> None:
+        """The baseline answered somebody. A refusal ends copies, too; a slower answer only what it was never asked before."""
+        head_s = None if recording.head_at is None else recording.head_at - recording.sent_at
+        self._guard.saw(status=recording.status, head_s=head_s, now=time.time())
+        self._overloaded.saw(status=recording.status, head_s=None, now=time.time())
+
+    def _busy(self, guard: RepeatGuard) -> str | None:
         """Why the baseline is asked nothing beside its clients right now."""
         if not self._mirroring:
             return "paused"
         if self._repeats_refused:
             return "no_key"
-        return "baseline_busy" if self._guard.paused(time.time()) else None
+        return "baseline_busy" if guard.paused(time.time()) else None
 
     def _answered(self, message: Answered) -> None:
         request = self._requests.get(message.request_id)
@@ -318,9 +325,7 @@ class Mirror:
         if message.arm is Arm.CANDIDATE:
             _spawn(self._answers, self._candidates(message, request))
             return
-        recording = message.recording
-        head_s = None if recording.head_at is None else recording.head_at - recording.sent_at
-        self._guard.saw(status=recording.status, head_s=head_s, now=time.time())
+        self._saw(message.recording)
         _spawn(self._answers, self._baseline(message, request))
 
     async def _candidates(self, message: Answered, request: Request) -> None:
@@ -344,7 +349,7 @@ class Mirror:
             return "not_drawn"
         if seen.outcome is not Outcome.OK:
             return "baseline_failed"
-        if (busy := self._busy()) is not None:
+        if (busy := self._busy(self._guard)) is not None:
             return busy
         return "in_flight_limit" if len(self._repeats) >= _REPEATS_IN_FLIGHT else None
 
@@ -358,8 +363,7 @@ class Mirror:
             self._repeats_refused = True
             self.counters["repeats_skipped.no_key" if repeat else "copies_back_skipped.no_key"] += 1
             return
-        head_s = None if recording.head_at is None else recording.head_at - recording.sent_at
-        self._guard.saw(status=recording.status, head_s=head_s, now=time.time())
+        self._saw(recording)
         self.counters["repeats" if repeat else "copies_back"] += 1
         seen = await self._decoded(recording, request, arm, at, (), "")
         if not repeat and self._repeat_refusal(request, seen) is None:
