@@ -7,9 +7,9 @@ What is judged on what:
   the other met, both seen at the client's side. A copy is not timed as a client's answer is, so its times prove nothing.
 
 Groups are matched: every conversation of the smaller one with the conversation of the other that began nearest in time and is a
-stream where it is one, each once, their requests in order. A side is drawn by a hash, whatever a conversation is about, so that two matched ones are
-exchangeable as long as the backends do not differ; signs of their differences are then as good as those of pairs (the
-randomisation argument of the sign test), if wider spread. Conversations count once, as in ``judge``.
+stream where it is one, each once, their requests in order. A side is drawn by a hash, whatever a conversation is about, so that
+two matched ones are exchangeable as long as the backends do not differ; signs of their differences are then as good as those of
+pairs (the randomisation argument of the sign test), if wider spread. Conversations count once, as in ``judge``.
 """
 
 from __future__ import annotations
@@ -44,16 +44,18 @@ def judge_canary(
     final: bool = False,
     timeout_s: float = 600.0,
     mirrored: int | None = None,
+    everybody: bool = False,
 ) -> Judgement:
     """The verdict on the requests of a canary; arguments as of ``judge``.
 
     Both judgements get half of ``alpha``, so that the chance of a wrong ROLLBACK stays what the policy says. Where no baseline
     group is left, as at a share of 100 %, every rule rests on pairs. ``mirrored``: requests that were handed over for recording;
-    ``None``: not known.
+    ``None``: not known. ``everybody``: the candidate answers all, and the few that a gateway sent to the baseline before it heard
+    so make no group.
     """
     pairs, groups = paired(table), matched(table)
     ask = partial(judge_columns, now=now, final=final, timeout_s=timeout_s)
-    if not len(groups):
+    if everybody or not len(groups):
         return _counted(ask(pairs, policy), table, policy, mirrored)
     outputs = ask(pairs, _only(policy, outputs=True))
     service = ask(groups, _only(policy, outputs=False))
@@ -102,7 +104,7 @@ def matched(table: Columns) -> Columns:
 
 
 def _conversations(table: Columns, where: Flags, *, streamed: bool) -> list[NDArray[np.intp]]:
-    """The rows of each conversation that begins with a stream, or with none, in order of time; the conversations by their first."""
+    """The rows of each conversation that begins with a stream, or with none, in order of time, by their first."""
     rows = np.flatnonzero(where)
     if not rows.size:
         return []

@@ -33,6 +33,7 @@ def evidence(
         now=at,
         final=run.ended_at is not None,
         timeout_s=timeout_of(run),
+        everybody=now.share >= 1,
     )
     whole = found.judgement
     reason = whole.reason if whole.verdict is Verdict.ROLLBACK else part.reason

@@ -118,6 +118,12 @@ def test_at_a_share_of_all_every_rule_rests_on_pairs() -> None:
     assert found.verdict is Verdict.ROLLBACK and "concurrent" not in found.method
 
 
+def test_a_few_late_requests_of_the_baseline_hide_no_errors_at_a_share_of_all() -> None:
+    table = canary(7, share=0.995, errors=0.1, requests=8_000)
+    found = judge_canary(table, POLICY, now=HOURS * 3600 + 1_000, final=True, everybody=True)
+    assert next(one for one in found.rules if one.rule == "errors").verdict is Verdict.ROLLBACK
+
+
 def test_requests_that_were_lost_on_their_way_into_the_store_are_no_go() -> None:
     table = canary(8, **MANY)
     assert judged(table).verdict is Verdict.GO
