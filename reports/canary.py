@@ -6,10 +6,10 @@ What is judged on what:
 - Errors, timeouts and latencies, between concurrent randomised groups: what clients of the one side met beside what clients of
   the other met, both seen at the client's side. A copy is not timed as a client's answer is, so its times prove nothing.
 
-Groups are matched: every conversation of the smaller one with the conversation of the other that began nearest in time and is a
-stream where it is one, each once, their requests in order. A side is drawn by a hash, whatever a conversation is about, so that
-two matched ones are exchangeable as long as the backends do not differ; signs of their differences are then as good as those of
-pairs (the randomisation argument of the sign test), if wider spread. Conversations count once, as in ``judge``.
+Groups are matched: every conversation of the smaller one with the conversation of the other that began nearest in time, streams
+with streams, each once, their requests in order. A side is drawn by a hash, whatever a conversation is about, so that two matched
+ones are exchangeable as long as the backends do not differ; signs of their differences are then as good as those of pairs (the
+randomisation argument of the sign test), if wider spread. Conversations count once, as in ``judge``.
 """
 
 from __future__ import annotations
