@@ -35,7 +35,7 @@ from migrate.tracing import Traces
 from migrate.variables import Variable
 from replay.units import parse_count, parse_size
 from reports.costing import GpuPrice, Quote, TokenPrice
-from reports.policy import Duration, Policy, Section, Share
+from reports.policy import WRITTEN, Duration, Policy, Section, Share
 
 Size = Annotated[int, BeforeValidator(parse_size)]
 Count = Annotated[int, BeforeValidator(parse_count)]
@@ -529,7 +529,7 @@ def _mapping(text: str, name: str, needs: str) -> tuple[yaml.Node, dict[str, Any
 def _valid(model: type[_Valid], node: yaml.Node, data: dict[str, Any], name: str) -> _Valid:
     try:
         _refuse_duplicates(node, name)
-        return model.model_validate(data)
+        return model.model_validate(data, context=WRITTEN)
     except RecursionError:
         raise ConfigError(f"{name}: is nested without end") from None
     except ValidationError as error:

@@ -1,6 +1,7 @@
 """Durations, shares, sizes and counts as people write them: ``50ms``, ``10 %``, ``32 MiB``, ``20M``.
 
-Each parser takes text or a number and raises ValueError with one line: the value, and how to write it.
+Each parser takes text or a number and raises ValueError with one line: the value, and how to write it. In text, where a reader
+would have to guess the unit, it has to be there; a number is a program's, in seconds and shares of 1.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ import math
 import re
 
 _SECONDS = {
-    "": 1.0,
     "us": 1e-6,
     "µs": 1e-6,
     "ms": 1e-3,
@@ -31,20 +31,25 @@ _QUANTITY = re.compile(r"([0-9][0-9_]*(?:\.[0-9]+)?|\.[0-9]+)\s*([a-zµ%]*)", re
 
 
 def parse_duration(value: object) -> float:
-    """Seconds in ``value``: ``50ms``, ``30s``, ``15m``, ``24h``, ``7d``, or a plain number of seconds.
+    """Seconds in ``value``: ``50ms``, ``30s``, ``15m``, ``24h``, ``7d``, ``0``, or a number of seconds that is no text.
 
     ``m`` is minutes, and capitals are refused: nobody may read ``1M`` as a month. Raises ValueError for
     anything else, also for negative numbers and nan.
     """
     hint = "write it as 50ms, 30s, 15m, 24h or 7d"
     number, unit = _split(value, "a duration", hint)
+    if not unit and (not number or not isinstance(value, str)):
+        return number
+    if not unit:
+        bare = str(value).strip()
+        raise ValueError(f"{bare} has no unit: write {bare}s, {bare}m or {bare}h")
     if unit not in _SECONDS:
         raise _invalid(value, "a duration", hint)
     return number * _SECONDS[unit]
 
 
 def parse_share(value: object) -> float:
-    """A share from 0 to 1 in ``value``: ``10 %``, ``10%`` or ``0.1``; a number above 1 needs its ``%``.
+    """A share from 0 to 1 in ``value``: ``10 %``, ``10%`` or ``0.1``; text from 1 on needs its ``%``.
 
     Raises ValueError for nan, negative values, and more than the whole.
     """
@@ -52,6 +57,11 @@ def parse_share(value: object) -> float:
     number, unit = _split(value, "a share", hint)
     if unit not in ("", "%"):
         raise _invalid(value, "a share", hint)
+    if not unit and isinstance(value, str) and 1 <= number <= 100:
+        bare = value.strip()
+        raise ValueError(
+            f"{bare} has no unit: write {bare} %{', or 100 % for the whole' if number == 1 else ''}"
+        )
     share = number / 100 if unit else number
     if share > 1:
         raise _invalid(value, "a share", hint)

@@ -9,14 +9,32 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 import re2
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    model_validator,
+)
 from pydantic.fields import FieldInfo
 
 from replay.units import parse_duration, parse_share
 
-Duration = Annotated[float, BeforeValidator(parse_duration)]
+WRITTEN = "written"
+"""The context in which what a person wrote is validated: there ``24`` is no duration and ``1`` no share."""
+
+
+def _as_written(value: object, info: ValidationInfo) -> object:
+    """YAML reads ``24`` as a number; to whoever wrote it, it is text without a unit."""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return str(value) if number and info.context == WRITTEN else value
+
+
+Duration = Annotated[float, BeforeValidator(parse_duration), BeforeValidator(_as_written)]
 """Seconds; written ``50ms``, ``30s``, ``24h``."""
-Share = Annotated[float, BeforeValidator(parse_share)]
+Share = Annotated[float, BeforeValidator(parse_share), BeforeValidator(_as_written)]
 """0 to 1; written ``10 %`` or ``0.1``."""
 
 
@@ -164,6 +182,8 @@ def _with_margin(field: FieldInfo | None, given: Any) -> Any:
     if not isinstance(default, ShareRule | LimitRule | LatencyRule | CostRule) or not isinstance(given, dict):
         return given
     kept = default.model_dump(by_alias=True)
+    if isinstance(default, LatencyRule):
+        kept["margin"] = f"{default.margin}s"  # as it would be written
     return given if given.keys() & {"margin", "limit", "relative"} else kept | given
 
 

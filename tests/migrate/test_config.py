@@ -63,6 +63,13 @@ def test_the_config_survives_a_round_trip_as_json() -> None:
             ["policy.latency_p95.ore", "did you mean or?"],
         ),
         (GOOD + "policy: {minimum_span: soon}\n", ["policy.minimum_span", "'soon'"]),
+        (GOOD + "policy: {minimum_span: 24}\n", ["minimum_span: 24 has no unit: write 24s, 24m or 24h"]),
+        (GOOD + "policy: {latency_p95: {margin: 0.05}}\n", ["latency_p95.margin: 0.05 has no unit"]),
+        (GOOD + "policy: {errors: {margin: 1}}\n", ["policy.errors.margin: 1 has no unit: write 1 %"]),
+        (GOOD + "policy: {errors: {margin: 1.0}}\n", ["policy.errors.margin: 1.0 has no unit"]),
+        (GOOD + "shadow: {repeat_baseline: 20}\n", ["shadow.repeat_baseline", "write 20 %"]),
+        (GOOD + "canary: {cool_down: 60}\n", ["canary.cool_down: 60 has no unit"]),
+        (GOOD + "notify: {every: 60}\n", ["notify.every: 60 has no unit"]),
         (GOOD + "shadow: {percent: 101}\n", ["shadow.percent", "101", "0 to 100"]),
         (GOOD + "shadow: {percent: .nan}\n", ["shadow.percent", "0 to 100"]),
         (GOOD + "shadow: {sample_by: session}\n", ["shadow.sample_by", "'session'"]),
@@ -162,8 +169,13 @@ def test_an_empty_key_variable_is_named(monkeypatch: pytest.MonkeyPatch) -> None
         config.candidate.api_key()
 
 
+def test_no_time_at_all_needs_no_unit_and_a_share_may_be_a_fraction() -> None:
+    policy = parse_policy("{warmup: 0, minimum_span: 0.0, errors: {margin: 0.01}, timeouts: {margin: 0}}")
+    assert (policy.warmup, policy.minimum_span, policy.errors.margin) == (0, 0, 0.01)
+
+
 @pytest.mark.parametrize(
-    "text", ["warmup: 1m", "policy: {warmup: 1m}", GOOD + "policy: {warmup: 1m}", "policy:\n  warmup: 60"]
+    "text", ["warmup: 1m", "policy: {warmup: 1m}", GOOD + "policy: {warmup: 1m}", "policy:\n  warmup: 60s"]
 )
 def test_a_policy_stands_alone_under_its_name_or_in_a_configuration(text: str) -> None:
     assert parse_policy(text).warmup == 60

@@ -25,7 +25,7 @@ from tests.reports.made import START, changed, failure, run, same
 from tests.reports.records import records
 
 COMMAND = [sys.executable, "-m", "migrate", "judge"]
-REHEARSAL = "{minimum_span: 10, minimum_pairs: 300, warmup: 0, rehearsal: true}"
+REHEARSAL = "{minimum_span: 10s, minimum_pairs: 300, warmup: 0, rehearsal: true}"
 Line = dict[str, Any]
 RULE = [
     "rule",

@@ -260,7 +260,7 @@ async def test_process_crashes_when_told() -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--error-share", "5"], "'5' is not a share: write it as 10 % or 0.1"),
+        (["--error-share", "5"], "5 has no unit: write 5 %"),
         (["--ttft", "soon"], "'soon' is not a duration"),
         (["--dialect", "vlm"], "'vlm' is not one of"),
         (["--api-key-env", "NO_SUCH_KEY"], "environment variable NO_SUCH_KEY is empty"),

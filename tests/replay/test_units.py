@@ -22,7 +22,6 @@ from replay.units import parse_count, parse_duration, parse_share, parse_size
         ("24h", 86_400.0),
         ("7d", 604_800.0),
         ("250us", 0.00025),
-        ("2", 2.0),
         (2, 2.0),
         (0.5, 0.5),
         ("0", 0.0),
@@ -43,6 +42,31 @@ def test_wrong_durations_name_the_value_and_the_forms(wrong: object) -> None:
 
 
 @pytest.mark.parametrize(
+    ("bare", "said"),
+    [
+        ("24", "24 has no unit: write 24s, 24m or 24h"),
+        (" 0.5 ", "0.5 has no unit: write 0.5s, 0.5m or 0.5h"),
+    ],
+)
+def test_a_duration_in_text_has_a_unit(bare: str, said: str) -> None:
+    with pytest.raises(ValueError, match=f"^{said}$"):
+        parse_duration(bare)
+
+
+@pytest.mark.parametrize(
+    ("bare", "said"),
+    [
+        ("1", "1 has no unit: write 1 %, or 100 % for the whole"),
+        ("5", "5 has no unit: write 5 %"),
+        ("100", "100 has no unit: write 100 %"),
+    ],
+)
+def test_a_share_in_text_that_may_be_percent_says_so(bare: str, said: str) -> None:
+    with pytest.raises(ValueError, match=f"^{said}$"):
+        parse_share(bare)
+
+
+@pytest.mark.parametrize(
     ("written", "share"),
     [
         ("10 %", 0.1),
@@ -60,7 +84,7 @@ def test_shares(written: object, share: float) -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", ["10", 10, "101 %", "nan", math.nan, math.inf, -0.1, "-5%", "a tenth", "", True, "5%%"]
+    "wrong", ["110", 10, "101 %", "nan", math.nan, math.inf, -0.1, "-5%", "a tenth", "", True, "5%%"]
 )
 def test_wrong_shares(wrong: object) -> None:
     with pytest.raises(ValueError, match="is not a share: write it as 10 % or"):

@@ -140,7 +140,9 @@ def test_argo_rollouts_runs_the_report_as_a_job(pairs: Any, code: int, tmp_path:
     url = f"sqlite:///{tmp_path}/m.db"
     record(url, pairs())
     config = CONFIG.model_copy(update={"policy": REHEARSAL, "store": StoreSection(url=url)})
-    (tmp_path / "migrate.yaml").write_text(yaml.safe_dump(config.model_dump(mode="json", by_alias=True)))
+    data = config.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+    data["policy"] |= {"minimum_span": "10s", "valid_for": "3650d"}  # a file has units
+    (tmp_path / "migrate.yaml").write_text(yaml.safe_dump(data))
     (container,) = metric("migrate-report")["provider"]["job"]["spec"]["template"]["spec"]["containers"]
     program, *words = (word.replace("/etc/migrate", str(tmp_path)) for word in container["command"])
     assert program == "migrate"
