@@ -1,11 +1,15 @@
-"""Lines for the person who watches, written by a thread: a paused terminal, or a pipe that nobody reads, stops nobody."""
+"""Lines for the person who watches, each with its time, written by a thread: a paused terminal, or a pipe that nobody reads,
+stops nobody."""
 
 from __future__ import annotations
 
 import logging
 import queue
 import threading
+import time
 from collections.abc import Callable
+
+from reports.times import iso
 
 _WAITING = 1_000
 
@@ -22,9 +26,9 @@ class Speaker(logging.Handler):
         self._thread.start()
 
     def __call__(self, line: str) -> None:
-        """Says a line soon."""
+        """Says a line soon. Its time is this one (ISO 8601 in UTC), however long a terminal takes."""
         try:
-            self._lines.put_nowait(line)
+            self._lines.put_nowait(f"{iso(time.time())} {line}")
         except queue.Full:
             self.dropped += 1
 

@@ -17,7 +17,7 @@ import socket
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import Path
@@ -30,6 +30,7 @@ from migrate import __version__, admin, leaving, tracing
 from migrate.canary import serving
 from migrate.canary.gateway import Shifting
 from migrate.canary.link import Link
+from migrate.changes import Changes
 from migrate.channel import Counted
 from migrate.config import Config
 from migrate.downstream import Server
@@ -49,6 +50,7 @@ FLUSH = 30.0
 
 _FEW_FILES = 4_096
 _COUNT_EVERY = 2.0
+_WATCH_EVERY = 1.0
 _PROGRESS_EVERY = 10.0
 _REACHABLE_FOR = 1.0
 
@@ -62,7 +64,7 @@ class Run:
     duration: float | None = None
     """Seconds after which it ends by itself; ``None`` runs until it is told to stop."""
     quiet: bool = False
-    """Only say what goes wrong."""
+    """Only say what goes wrong, and what changes."""
     progress: bool = False
     """Also say how far it is, now and then."""
     why: str = ""
@@ -85,6 +87,7 @@ class Operation:
         self.mirror_process = mirror
         self.judging = judging
         self.started = time.monotonic()
+        self._changes = Changes(self.started)
         self._reachable: tuple[float, str | None] = (-_REACHABLE_FOR, None)
 
     async def ready(self) -> tuple[bool, dict[str, Any]]:
@@ -117,6 +120,7 @@ class Operation:
             "lost": lost(self.gateway.tap.counters, mirror.status),
             "mirror": {
                 "up": mirror.up,
+                "problem": mirror.problem,
                 "restarts": mirror.restarts,
                 "age_s": None if mirror.heard_at is None else round(now - mirror.heard_at, 3),
                 **mirror.status,
@@ -133,6 +137,10 @@ class Operation:
         """Why the last judgement came to nothing, if it did."""
         problem = self.judging.problem if self.judging else None
         return f"the run could not be judged: {problem}" if problem else None
+
+    def changed(self) -> Iterator[str]:
+        """What there is to say since it was asked last."""
+        return self._changes.lines(self.status(), time.monotonic())
 
     def looked(self) -> Path | None:
         """Somebody looks at the live page."""
@@ -200,6 +208,7 @@ async def _execute(run: Run, say: Say) -> int:
         if operation.judging is not None and config.notify is not None:
             tell("the run is judged once more, for those whom notify: names")
             await operation.judging.once(LAST)
+            _say_all(operation.changed(), say)
     return stop.result() if stop.done() else 0
 
 
@@ -259,7 +268,7 @@ async def _serve(
         problem = await gateway.baseline.reachable()
         if problem:
             say(f"warning: {problem}; clients get an error until it answers")
-        chores = asyncio.gather(_chores(operation, say), _judge(operation))
+        chores = asyncio.gather(_chores(operation, say), _watch(operation, say), _judge(operation))
         await asyncio.wait((stop,), timeout=run.duration)
         await _drain(gateway, server, listener, run.config.gateway.grace, say)
         chores.cancel()
@@ -295,6 +304,17 @@ async def _chores(operation: Operation, say: Say) -> None:
         if operation.run.progress and time.monotonic() - shown >= _PROGRESS_EVERY:
             shown = time.monotonic()
             say(summary(operation.status()) + ("" if operation.mirror_process.up else " · mirror down"))
+
+
+async def _watch(operation: Operation, say: Say) -> None:
+    while True:
+        await asyncio.sleep(_WATCH_EVERY)
+        _say_all(operation.changed(), say)
+
+
+def _say_all(lines: Iterable[str], say: Say) -> None:
+    for line in lines:
+        say(line)
 
 
 async def _judge(operation: Operation) -> None:

@@ -84,6 +84,8 @@ class Mirror:
         self._last_line = ""
         self.run: str | None = None
         self.restarts = 0
+        self.problem: str | None = None
+        """Why it is down; ``None`` while it is up, and when it was told to end."""
         self.status: dict[str, Any] = {}
         self.heard_at: float | None = None
         """Reading of the monotonic clock at the last status; ``None`` before the first."""
@@ -220,17 +222,15 @@ class Mirror:
             if self._stopping:
                 return
             pause = _BACKOFF[0] if time.monotonic() - since > _STEADY else pause
-            self._say(
-                f"the mirror ended ({_how(code)}); production goes on unmirrored, next try in {pause:g} s"
-            )
+            self.problem = f"it ended ({_how(code)})"
             await asyncio.sleep(pause)
             pause = min(pause * 2, longest)
             self.restarts += 1
             try:
                 await self._spawn()
-                self._say("the mirror is up again")
+                self.problem = None
             except (MirrorFailed, OSError) as failed:
-                self._say(f"the mirror did not come up: {failed}")
+                self.problem = f"it did not come up ({failed})"
 
 
 async def _feed(process: Process, data: bytes) -> None:

@@ -21,7 +21,7 @@ from migrate.shadow import Run, execute
 def _options(command: Callable[..., Any]) -> Callable[..., Any]:
     """What both commands take."""
     for option in (
-        click.option("--quiet", is_flag=True, help="Say only what goes wrong."),
+        click.option("--quiet", is_flag=True, help="Say only what goes wrong, and what changes."),
         click.option(
             "--store", metavar="URL", help="Where to record; default: store.url of the configuration."
         ),

@@ -26,6 +26,8 @@ class Breaker:
         self._opened_at: float | None = None
         self._probing = False
         self._round = 0
+        self.probes = 0
+        """Sent since it opened; 0 while it is closed."""
 
     def state(self, now: float) -> State:
         """What it is at ``now`` (seconds of one monotonic clock)."""
@@ -41,6 +43,7 @@ class Breaker:
         state = self.state(now)
         if state is State.HALF_OPEN and not self._probing:
             self._probing = True
+            self.probes += 1
             return self._round
         return self._round if state is State.CLOSED else None
 
@@ -51,7 +54,7 @@ class Breaker:
         self._probing = False
         self._in_a_row = self._in_a_row + 1 if failed else 0
         if not failed:
-            self._opened_at = None
+            self._opened_at, self.probes = None, 0
         elif self._opened_at is not None or self._in_a_row >= self._limit:
             self._opened_at = now
             self._round += 1

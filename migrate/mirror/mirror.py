@@ -129,6 +129,7 @@ class Mirror:
             "in_flight": len(self._copies),
             "repeats_in_flight": len(self._repeats),
             "breaker": self._breaker.state(time.monotonic()).value,
+            "probes": self._breaker.probes,
             "repeats_paused": self._guard.reason if self._guard.paused(time.time()) else None,
             "idle_resets": self._client.idle_resets,
             "store": self._writer.status(),

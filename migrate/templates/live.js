@@ -29,7 +29,7 @@
 
   function problems(status) {
     const mirror = status.mirror, found = [];
-    if (!mirror.up) found.push("the mirror process is down and is started again; clients are not affected");
+    if (!mirror.up) found.push(`the mirror is down${mirror.problem ? `: ${mirror.problem}` : ""}; it is started again, clients are not affected`);
     else if (mirror.age_s > 5) found.push(`the mirror has not answered for ${Math.round(mirror.age_s)} s; copies wait, and what it counts is old`);
     if (mirror.store?.refused) found.push(`${count(mirror.store.refused)} records did not fit the queue of the store and are lost`);
     if (mirror.store?.error) found.push(`the store: ${mirror.store.error}`);

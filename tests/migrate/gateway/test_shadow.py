@@ -136,6 +136,45 @@ async def test_it_passes_mirrors_records_and_ends_in_order(tmp_path: Path) -> No
     assert b"sk-secret" not in b"".join(file.read_bytes() for file in tmp_path.glob("store.db*"))
 
 
+async def test_what_changes_is_said_once_and_with_its_time(tmp_path: Path) -> None:
+    async with baseline(ANSWER) as backend:
+        path = written(tmp_path, backend.port)
+        path.write_text(path.read_text() + "policy: {circuit_breaker: {failures: 2, recovery: 3s}}\n")
+
+        async def say(what: str) -> None:
+            async with asyncio.timeout(20):
+                while not any(what in line for line in running.lines):
+                    await asyncio.sleep(0.02)
+
+        async def post(path: str) -> None:
+            await once(
+                running.admin,
+                f"POST {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode(),
+            )
+
+        async with command("shadow", "--config", str(path)) as running, client(running.port) as peer:
+
+            async def send() -> None:
+                await peer.send(chat("question"))
+                await peer.reader.readexactly(len(ANSWER))
+
+            for _ in range(6):
+                await send()
+            await say("the circuit breaker opens: ")
+            await asyncio.sleep(3)
+            await send()
+            await say("the circuit breaker probes: ")
+            await post("/mirroring/stop")
+            await say("mirroring is stopped by hand")
+            await post("/mirroring/start")
+            await say("mirroring is started by hand")
+            running.process.terminate()
+            assert await running.ended() == 0
+    assert all(re.match(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ \S", line) for line in running.lines)
+    for what in ("breaker opens", "breaker probes", "stopped by hand", "started by hand"):
+        assert sum(what in line for line in running.lines) == 1, running.lines
+
+
 async def test_a_second_ctrl_c_ends_at_once(tmp_path: Path) -> None:
     async def serve(peer: Peer, request: bytes) -> None:
         await peer.left()
@@ -166,9 +205,7 @@ async def test_a_baseline_that_is_not_there_is_a_warning(tmp_path: Path) -> None
     path = written(tmp_path, 9, candidate=False)
     async with command("capture", "--config", str(path)) as running:
         await until(
-            lambda: any(
-                line.startswith("warning: baseline http://127.0.0.1:9 refused") for line in running.lines
-            )
+            lambda: any("Z warning: baseline http://127.0.0.1:9 refused" in line for line in running.lines)
         )
         ready = await once(running.admin, ask("GET", "/readyz", b"", "Connection: close"))
         assert ready.startswith(b"HTTP/1.1 503")

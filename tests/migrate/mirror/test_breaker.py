@@ -39,6 +39,15 @@ def test_a_success_in_between_starts_the_count_again() -> None:
     assert breaker.allow(0.0) == 0
 
 
+def test_probes_of_an_outage_are_counted() -> None:
+    breaker = opened()
+    for now in (64.0, 125.0):
+        breaker.record(probe(breaker, now), failed=True, now=now)
+    assert (breaker.state(126.0), breaker.probes) == (State.OPEN, 2)
+    breaker.record(probe(breaker, 186.0), failed=False, now=186.0)
+    assert (breaker.state(187.0), breaker.probes) == (State.CLOSED, 0)
+
+
 def test_after_recovery_one_probe_decides() -> None:
     breaker = opened()
     assert breaker.allow(63.9) is None
