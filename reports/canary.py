@@ -33,7 +33,7 @@ SIDE = "side"
 OUTPUTS = frozenset({"disagreement", "format_breaks", "refusals", "truncations", "tool_calls", "cost"})
 """Rules that are judged on pairs."""
 APART_S = 300.0
-"""How far apart two matched conversations may begin."""
+"""How far apart two matched conversations may begin, and two matched requests be."""
 
 
 def judge_canary(
@@ -90,11 +90,15 @@ def matched(table: Columns) -> Columns:
             theirs.append(old[other][:count])
     none = np.zeros(0, dtype=np.intp)
     rows, mates = np.concatenate(ours or [none]), np.concatenate(theirs or [none])
-    order = np.argsort(table.at[rows], kind="stable")
+    near = np.abs(table.at[rows] - table.at[mates]) <= APART_S
+    rows, mates = rows[near], mates[near]
+    at = np.maximum(table.at[rows], table.at[mates])  # only then both were on their way
+    order = np.argsort(at, kind="stable")
     here, there = table.take(rows[order]), table.take(mates[order])
     unknown = np.full(len(here), -1, dtype=np.int8)
     return replace(
         here,
+        at=at[order],
         baseline=there.baseline,
         repeated=np.zeros(len(here), dtype=np.bool_),
         streamed=here.streamed & there.streamed,
@@ -147,11 +151,12 @@ def _only(policy: Policy, *, outputs: bool) -> Policy:
 
 def _joined(outputs: Judgement, service: Judgement) -> Judgement:
     """One judgement: the worse verdict, each rule from the half that judged it, and the checks of both."""
-    worst = max((service, outputs), key=lambda one: _GRAVITY[one.verdict])
+    asked = [half for half in (service, outputs) if any(rule.required for rule in half.rules)]
+    worst = max(asked or [service], key=lambda one: _GRAVITY[one.verdict])
     said = {rule.rule: rule for rule in outputs.rules if rule.rule in OUTPUTS}
     rules = tuple(said.get(rule.rule, rule) for rule in service.rules)
     failed = {check.code for check in service.checks if not check.passed}
-    checks = [check for check in outputs.checks if check.code not in failed]
+    checks = [check for check in outputs.checks if outputs in asked and check.code not in failed]
     known = {check.code for check in checks}
     checks += [check for check in service.checks if check.code not in known]
     method = f"outputs on pairs, {outputs.method}; errors and latencies between concurrent randomised groups"

@@ -35,7 +35,7 @@ class Halt(Section):
     """Of them, that ran out of time, above this share: their p99 is a timeout."""
     window: Duration = Field(default=60.0, gt=0, le=3_600)
     """The last of it counts."""
-    requests: int = Field(default=100, ge=1)
+    requests: int = Field(default=200, ge=1)
     """In ``window``, for the two shares to say something."""
     in_a_row: int = Field(default=5, ge=1)
     """Failures, however few requests there are."""

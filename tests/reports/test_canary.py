@@ -135,3 +135,18 @@ def test_matched_conversations_are_not_far_apart() -> None:
     table = canary(9, requests=300)
     rows = matched(table)
     assert len(rows) > 50 and APART_S == 300
+
+
+def test_a_policy_that_asks_nothing_of_outputs_is_judged_on_service_alone() -> None:
+    outputs = ("disagreement", "format_breaks", "refusals", "truncations", "tool_calls")
+    spared = {name: getattr(POLICY, name).model_copy(update={"required": False}) for name in outputs}
+    found = judged(canary(8, **MANY), POLICY.model_copy(update=spared))
+    assert found.verdict is Verdict.GO, found.reason
+
+
+def test_requests_far_apart_are_not_matched_however_long_their_conversations_last() -> None:
+    table = canary(10, requests=4_000, turns=40)
+    rows = matched(table)
+    began = dict(zip(table.at.tolist(), range(len(table)), strict=True))
+    assert len(rows) and all(at in began for at in rows.at.tolist())
+    assert (np.diff(rows.at) >= 0).all()
