@@ -65,7 +65,8 @@ class Plan:
 class Tally:
     """What became of records."""
 
-    taken: int = 0
+    taken: Counter[str] = field(default_factory=Counter)
+    """By source, as ``Part`` names it."""
     answered: int = 0
     skipped: Counter[str] = field(default_factory=Counter)
     notes: Counter[str] = field(default_factory=Counter)
@@ -79,7 +80,7 @@ class Tally:
 
     def add(self, other: Tally) -> None:
         """Counts the other's too, which come later."""
-        self.taken += other.taken
+        self.taken.update(other.taken)
         self.answered += other.answered
         self.skipped.update(other.skipped)
         self.notes.update(other.notes)
@@ -145,6 +146,7 @@ class Importer:
             taken = self._taken(item, tally)
             if not isinstance(taken, Skip):
                 records += taken
+                tally.taken[part.source] += 1
                 continue
             tally.skip(taken, part.source)
             skips += [taken] if len(skips) < SHOWN else []
@@ -164,7 +166,6 @@ class Importer:
             return Skip(line=line, reason="model-missing", detail="no model is named; give one with --model")
         request = self._request(item, item.request)
         seen = observed(item, request.id)
-        tally.taken += 1
         tally.answered += seen is not None
         tally.notes.update(item.notes)
         return [request] if seen is None else [request, self._redactor.observation(seen)]

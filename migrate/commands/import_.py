@@ -44,7 +44,8 @@ Examples:
 The same file again adds nothing. Secrets and personal data are replaced before anything is stored.
 \b
 Exit codes: 0 done, also where some records could not be used; 1 a compressed file is cut off or damaged (what came
-before is stored), or our own failure; 2 wrong use; 130 interrupted (what was read is stored)."""
+before is stored), or our own failure; 2 wrong use, also where no record could be used or a file is of another format;
+130 interrupted (what was read is stored)."""
 _PROCESSES = 2
 """At most; with more, the one that writes is what the others wait for."""
 _QUEUED = 32
@@ -117,13 +118,14 @@ def import_(
             strict=strict,
             unread=prompts is None and unread(name),
         )
-        _into(store, plan, sources, prompts, quiet=quiet)
+        tally = _into(store, plan, sources, prompts, quiet=quiet)
     _refuse_incomplete(sources)
+    _refuse_fruitless(sources, name, tally)
 
 
 def _into(
     store: Store, plan: Plan, sources: Sequence[Source], prompts: Prompts | None, *, quiet: bool
-) -> None:
+) -> Tally:
     """Takes everything into the store, and says at the end, however it comes, what was."""
     before, tally = store.count(plan.run), Tally()
     writer = Writer(store, plan.run, capacity=_QUEUED)
@@ -138,6 +140,7 @@ def _into(
     if not written or refused:
         why = writer.status()["error"] or f"{refused:,} batches were refused"
         raise StoreError(f"the store took not everything: {why}; import the same again")
+    return tally
 
 
 def _refuse_incomplete(sources: Sequence[Source]) -> None:
@@ -149,6 +152,31 @@ def _refuse_incomplete(sources: Sequence[Source]) -> None:
             f"{'; '.join(found[:SHOWN])}{more}. What came before is stored; get the whole file and import it again: what is "
             "there is not added twice"
         )
+
+
+def _refuse_fruitless(sources: Sequence[Source], form: str, tally: Tally) -> None:
+    """Raises ConfigError where a file gave no request because it is of another format, or nothing gave one."""
+    silent = [] if tally.taken[""] else [source for source in sources if not tally.taken[source.name]]
+    other = next(
+        ((source, found) for source in silent if (found := _looks(source)) not in (None, form)), None
+    )
+    if other:
+        source, found = other
+        raise ConfigError(
+            f"no request was found in {source.name} as {form}: it looks like {found}; leave --format out"
+        )
+    if not tally.taken:
+        skipped = ", ".join(f"{reason}: {many:,}" for reason, many in tally.skipped.most_common(SHOWN))
+        why = f"no record could be used ({skipped})" if skipped else f"nothing in there is a record of {form}"
+        raise ConfigError(f"no request was imported: {why}")
+
+
+def _looks(source: Source) -> str | None:
+    """The format that a source has by its content; ``None``: none alone, or it is empty."""
+    try:
+        return detect(source)
+    except Undetected:
+        return None
 
 
 def _batches(plan: Plan, sources: Sequence[Source], prompts: Prompts | None) -> Iterator[Part]:
@@ -265,12 +293,13 @@ def _told(taken: Taken, most: int) -> list[str]:
 
 def _tell(plan: Plan, tally: Tally, added: int, store: str, *, written: bool) -> None:
     skipped = sum(tally.skipped.values())
-    known = tally.taken - added
+    taken = tally.taken.total()
+    known = taken - added
     rest = f", {known:,} were there already" if known > 0 else ""
     if not written:
         rest = f", {known:,} were there already or could not be written"
     click.echo(
-        f"{plan.form}: {tally.taken + skipped:,} records; {added:,} requests added to run {plan.run} of {store}{rest}",
+        f"{plan.form}: {taken + skipped:,} records; {added:,} requests added to run {plan.run} of {store}{rest}",
         err=True,
     )
     click.echo(f"{tally.answered:,} with an answer; {skipped:,} skipped", err=True)
@@ -278,11 +307,6 @@ def _tell(plan: Plan, tally: Tally, added: int, store: str, *, written: bool) ->
         click.echo(f"  skipped {reason}: {many:,} ({_at(tally.places[reason], many)})", err=True)
     for note, many in tally.notes.most_common():
         click.echo(f"  noted {note}: {many:,}", err=True)
-    if not tally.taken + skipped:
-        click.echo(
-            f"nothing in there is a record of {plan.form}; without --format it is told by the content",
-            err=True,
-        )
     if plan.form == "vllm-log":
         click.echo(vllm_log.HINT, err=True)
 

@@ -313,7 +313,7 @@ def test_what_a_log_holds_cannot_command_the_terminal(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "session.har").write_text(archived(method="\x1b]0;gone\x07GET" + "!" * 9_000))
-    assert run("import", "session.har") == 0
+    assert run("import", "session.har") == 2
     err = capsys.readouterr().err
     assert (
         "record 1 skipped: not-a-model-call: \ufffd]0;gone\ufffdGET!!!" in err
@@ -404,8 +404,9 @@ def test_wrong_use_is_one_line_and_exit_code_2(
 
 
 def test_times_without_requests_are_counted_and_not_invented(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("import", SAMPLES / "timing-traces" / "azure.csv") == 0
-    assert "skipped times-only: 2" in capsys.readouterr().err
+    assert run("import", SAMPLES / "timing-traces" / "azure.csv") == 2
+    err = capsys.readouterr().err
+    assert "skipped times-only: 2" in err and "no record could be used (times-only: 2, malformed: 2)" in err
 
 
 @pytest.mark.parametrize("form", ["jsonl", "openai-batch"])
@@ -510,8 +511,38 @@ def test_a_folder_stands_for_its_files_and_each_skip_names_its_own(
 
 
 def test_a_format_that_finds_nothing_says_so(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("import", LITELLM, "--format", "har") == 0
-    assert "nothing in there is a record of har; without --format" in capsys.readouterr().err
+    Path("none.har").write_text('{"log": {"entries": []}}')
+    assert run("import", "none.har", "--quiet") == 2
+    assert "no request was imported: nothing in there is a record of har" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("form", ["har", "otlp", "mooncake", "mitmproxy", "vllm-log"])
+def test_a_file_of_another_format_is_called_what_it_looks_like(
+    form: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("import", LITELLM, "--format", form, "--quiet") == 2
+    err = capsys.readouterr().err
+    assert (
+        f"no request was found in {LITELLM} as {form}: it looks like litellm-payload; leave --format" in err
+    )
+    assert err.count("\n") == 1
+
+
+def test_one_file_of_another_format_among_right_ones_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "log.jsonl").write_bytes(lines(3))
+    (tmp_path / "empty.jsonl").touch()
+    assert run("import", "log.jsonl", "empty.jsonl", "--format", "chat-jsonl") == 0
+    assert run("import", "log.jsonl", SAMPLES / "har" / "session.har", "--format", "chat-jsonl") == 2
+    assert "session.har as chat-jsonl: it looks like har" in capsys.readouterr().err
+    assert numbers(stored()) == [0, 1, 2]
+
+
+def test_an_unknown_format_is_answered_with_the_known_ones(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("import", LITELLM, "--format", "nginx") == 2
+    err = capsys.readouterr().err
+    assert "'nginx' is not one of 'auto'" in err and "'access-log'" in err
 
 
 def test_without_a_standard_input_there_is_nothing_to_read(
@@ -661,7 +692,7 @@ def test_every_format_of_times_takes_prompts(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "prompts.jsonl").write_text('{"model": "m", "messages": [{"role": "user", "content": "hi"}]}')
-    assert run("import", TIMES / name) == 0
+    assert run("import", TIMES / name) == 2
     assert "give requests with --prompts" in capsys.readouterr().err
     assert run("import", TIMES / name, "--prompts", "prompts.jsonl") == 0
     err = capsys.readouterr().err
