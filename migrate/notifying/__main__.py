@@ -3,9 +3,9 @@
 Standard input holds one JSON object, ``{"config": {…}, "run": "…", "page": "…", "canary": {"who": "…"}}``, with the
 configuration as ``Config.model_dump(mode="json", by_alias=True)`` gives it; ``page`` is the file that the report replaces, and
 ``canary`` (``null`` for any other run) names the gateway whose canary moves by the judgement. Standard output gets two lines
-of JSON: ``{"verdict": …}`` (``news.facts_of``) as soon as there is one, then ``{"told": {…}}``, by receiver why it could not be
-told, or ``null``. What goes wrong is one line on standard error, and the error's exit code. It judges as ``migrate report``
-does, by the policy of the run.
+of JSON: ``{"verdict": …}`` (``news.facts_of``) when it is judged and the report is in its place, then ``{"told": {…}}``, by
+receiver why it could not be told, or ``null``; with ``--silent`` nobody is told, and there is no such line. What goes wrong is
+one line on standard error, and the error's exit code. It judges as ``migrate report`` does, by the policy of the run.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from migrate.canary.shift import Phase, Shift, decided
 from migrate.config import Config
 from migrate.errors import MigrateError
 from migrate.notifying.news import facts_of, news_of
+from migrate.notifying.periodic import SILENT
 from migrate.notifying.receivers import receivers
 from migrate.notifying.telling import tell
 from migrate.report import embedder, report, second_opinion
@@ -41,18 +42,20 @@ def main() -> int:
         config = Config.model_validate(start["config"])
         if start.get("canary"):
             _moved(config, start["run"], start["canary"]["who"])
-        _run(config, start["run"], Path(start["page"]))
+        _run(config, start["run"], Path(start["page"]), silent=SILENT in sys.argv[1:])
     except MigrateError as error:
         print(f"migrate: {error}", file=sys.stderr)
         return error.exit_code
     return 0
 
 
-def _run(config: Config, run: str, page: Path) -> None:
+def _run(config: Config, run: str, page: Path, *, silent: bool) -> None:
     with Store.open(config.store.url) as store:
         document = _judged(store, config, run)
-        _say({"verdict": facts_of(document)})
         _put(page, render_html(document))
+        _say({"verdict": facts_of(document)})
+        if silent:
+            return
         found = receivers(config.notify) if config.notify else ()
         _say({"told": asyncio.run(tell(store, run, news_of(document), found))})
 

@@ -1,6 +1,7 @@
 """A run judged again and again while it goes on, by a process that has the processor last; the gateway only reads its lines.
 
-No request waits for any of it: judging, telling people and their servers that hang all happen over there. It is judged every so
+No request waits for any of it: judging, telling people and their servers that hang all happen over there; and no judgement
+waits for a receiver that is away. It is judged every so
 often where a configuration says so (``notify:``), and soon and often while somebody looks at the live page.
 """
 
@@ -26,6 +27,10 @@ from reports.times import iso
 COMMAND = (sys.executable, "-m", "migrate.notifying")
 _NICENESS = 19
 _LONGEST_S = 1_800.0
+_TELLING_S = 300.0
+"""For all receivers together: each is given up after minutes."""
+SILENT = "--silent"
+"""Asks for a judgement of which nobody is told: an earlier one is still being told."""
 _LOOK_S = 2.0
 _OFTEN_S = 10.0
 _LOOKING_S = 30.0
@@ -58,6 +63,9 @@ class Periodic:
         self._at = 0.0
         self._problem: str | None = None
         self._receivers: dict[str, JSON] = {}
+        self._telling: asyncio.Task[None] | None = None
+        self._telling_of: tuple[str, str] | None = None
+        self._untold: str | None = None
 
     @property
     def problem(self) -> str | None:
@@ -85,29 +93,76 @@ class Periodic:
         """Judges every so often until it is cancelled, and at once when ``alarmed`` turns true."""
         while True:
             await self._pause(alarmed)
-            await self.once(_LONGEST_S)
+            await self._turn(_LONGEST_S)
 
     async def once(self, within: float) -> None:
-        """One judgement. Never raises for what goes wrong with it; it is ended after ``within`` seconds."""
-        problem: str | None
+        """One judgement, and everybody told of it. Never raises for what goes wrong; it is ended after ``within`` seconds."""
         start = time.monotonic()
-        try:
-            problem = await asyncio.wait_for(self._judge(), within)
-        except TimeoutError:
-            problem = f"it took longer than {within:g} s and was ended"
-        except OSError as error:
-            problem = f"it could not be started: {error.strerror or error}"
-        except ValueError:
-            problem = "its process said what is no line of JSON"
+        if self._telling is not None:
+            await _ended(self._telling, 0.0)  # whom it has not told is told now
+        await self._turn(within)
+        telling = self._telling
+        if telling is not None and not await _ended(telling, within - (time.monotonic() - start)):
+            self._say(f"not everybody could be told: it took longer than {within:g} s and was ended")
+
+    async def _turn(self, within: float) -> None:
+        """One judgement. Telling goes on afterwards, for one judgement at a time; meanwhile the others are told to nobody."""
+        start, silent = time.monotonic(), self._telling is not None
+        judged = asyncio.Event()
+        work = asyncio.create_task(self._process((SILENT,) if silent else (), judged))
+        if not silent:
+            self._telling_of = self._state()
+        problem = await self._judged(work, judged, within)
         if problem is not None and problem != self._problem:
             self._say(f"the run could not be judged: {problem}")
         self._problem, self._took = problem, time.monotonic() - start
+        if silent:
+            await _ended(work, _LOOK_S)
+        elif problem is None:
+            self._telling_of = self._state()
+            self._telling = asyncio.create_task(self._tell(work))
+
+    async def _judged(
+        self, work: asyncio.Task[str | None], judged: asyncio.Event, within: float
+    ) -> str | None:
+        """Waits for the verdict, not for what comes after it. Returns why there is none, or ``None``."""
+        until = asyncio.create_task(judged.wait())
+        try:
+            await asyncio.wait({work, until}, timeout=within, return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            await _ended(work, 0.0)
+            raise
+        finally:
+            until.cancel()
+        if judged.is_set():
+            return None
+        await _ended(work, 0.0)
+        return _failure(work, within)
+
+    async def _tell(self, work: asyncio.Task[str | None]) -> None:
+        """Sees to it that telling ends."""
+        try:
+            await _ended(work, _TELLING_S)
+        finally:
+            self._telling = None
+            work.cancel()
+        problem = _failure(work, _TELLING_S)
+        if problem is not None and problem != self._untold:
+            self._say(f"not everybody could be told: {problem}")
+        self._untold = problem
+
+    def _state(self) -> tuple[str, str] | None:
+        return None if self._verdict is None else (self._verdict["verdict"], self._verdict["code"])
+
+    def _owed(self) -> bool:
+        """Whether something was judged that nobody was told of, and may be told now."""
+        return self._telling is None and self._telling_of not in (None, self._state())
 
     async def _pause(self, alarmed: Callable[[], bool]) -> None:
         start, before = time.monotonic(), alarmed()
         while (left := start + self._pace() - time.monotonic()) > 0:
             await asyncio.sleep(min(_LOOK_S, left))
-            if self._every is not None and alarmed() and not before:
+            if self._every is not None and ((alarmed() and not before) or self._owed()):
                 return
             before = alarmed()
 
@@ -118,27 +173,30 @@ class Periodic:
             return every
         return min(every, max(_OFTEN_S, 3 * self._took)) if self._took else 0.0
 
-    async def _judge(self) -> str | None:
-        """Returns why there is no verdict, or ``None``."""
+    async def _process(self, words: Sequence[str], judged: asyncio.Event) -> str | None:
+        """One process from its start to its end. Returns why it failed, or ``None``."""
         process = await asyncio.create_subprocess_exec(
-            *self._command, stdin=PIPE, stdout=PIPE, stderr=PIPE, env=_ONE_THREAD | os.environ
+            *self._command, *words, stdin=PIPE, stdout=PIPE, stderr=PIPE, env=_ONE_THREAD | os.environ
         )
         try:
             with contextlib.suppress(OSError):
                 os.setpriority(os.PRIO_PROCESS, process.pid, _NICENESS)
-            _, _, words = await asyncio.gather(
-                _feed(process, self._initial()), self._hear(process), _words(process)
+            _, _, last = await asyncio.gather(
+                _feed(process, self._initial()), self._hear(process, judged), _words(process)
             )
             code = await process.wait()
-            return None if code == 0 else words or f"its process ended with {code}"
+            return None if code == 0 else last or f"its process ended with {code}"
         finally:
             if process.returncode is None:
                 process.kill()
                 await process.wait()
 
-    async def _hear(self, process: Process) -> None:
+    async def _hear(self, process: Process, judged: asyncio.Event) -> None:
         while process.stdout is not None and (line := await process.stdout.readline()):
-            self._heard(orjson.loads(line))
+            said = orjson.loads(line)
+            self._heard(said)
+            if "verdict" in said:
+                judged.set()
 
     def _heard(self, said: dict[str, Any]) -> None:
         if "verdict" in said:
@@ -148,6 +206,26 @@ class Periodic:
             self._receivers[name] = {"problem": problem, "at": iso(time.time())}
             if problem and problem != before:
                 self._say(f"{name} could not be told: {problem}; it is tried again at the next judgement")
+
+
+async def _ended(work: asyncio.Task[Any], within: float) -> bool:
+    """Waits for a task at most so many seconds, and ends it. Returns whether it ended by itself. Never raises what it raised."""
+    done, _ = await asyncio.wait({work}, timeout=max(0.0, within))
+    work.cancel()
+    await asyncio.wait({work})
+    return bool(done)
+
+
+def _failure(work: asyncio.Task[str | None], within: float) -> str | None:
+    """Why a process that is over came to nothing, or ``None``."""
+    try:
+        return work.result()
+    except asyncio.CancelledError:
+        return f"it took longer than {within:g} s and was ended"
+    except OSError as error:
+        return f"it could not be started: {error.strerror or error}"
+    except ValueError:
+        return "its process said what is no line of JSON"
 
 
 async def _feed(process: Process, data: bytes) -> None:
