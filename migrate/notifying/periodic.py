@@ -145,7 +145,6 @@ class Periodic:
             await _ended(work, _TELLING_S)
         finally:
             self._telling = None
-            work.cancel()
         problem = _failure(work, _TELLING_S)
         if problem is not None and problem != self._untold:
             self._say(f"not everybody could be told: {problem}")
@@ -210,9 +209,11 @@ class Periodic:
 
 async def _ended(work: asyncio.Task[Any], within: float) -> bool:
     """Waits for a task at most so many seconds, and ends it. Returns whether it ended by itself. Never raises what it raised."""
-    done, _ = await asyncio.wait({work}, timeout=max(0.0, within))
-    work.cancel()
-    await asyncio.wait({work})
+    try:
+        done, _ = await asyncio.wait({work}, timeout=max(0.0, within))
+    finally:  # whoever waits may be ended too; the process is not left behind
+        work.cancel()
+        await asyncio.wait({work})
     return bool(done)
 
 
