@@ -1,6 +1,7 @@
 """The configuration file: typed, immutable, and strict about words it does not know.
 
-Errors name the file, the line, the key, the value and the nearest valid word, before anything listens.
+Errors name the file, the line, the key, the value and the nearest valid word, before anything listens: a line for each mistake,
+and ten at most.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import difflib
 import ipaddress
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, get_args
 from urllib.parse import urlsplit
@@ -23,6 +25,7 @@ from pydantic import (
     ValidationError,
     model_validator,
 )
+from pydantic_core import ErrorDetails
 
 from migrate.canary.section import CanarySection
 from migrate.errors import ConfigError
@@ -455,7 +458,7 @@ def _ours(url: str, listen: str) -> bool:
 def load(path: str | Path) -> Config:
     """Reads a configuration file.
 
-    Raises ConfigError with one line that says what is wrong and where.
+    Raises ConfigError with a line for each mistake: what is wrong, and where.
     """
     return parse(_text(path, f"; write one with: migrate init {path}"), name=str(path))
 
@@ -479,7 +482,7 @@ def load_any(path: Path | None) -> Config | None:
 def load_policy(path: Path) -> Policy:
     """The policy in a YAML file: its fields at the top level, or those of ``policy:`` in a configuration.
 
-    Raises ConfigError with one line that says what is wrong and where.
+    Raises ConfigError as ``load`` does.
     """
     return parse_policy(_text(path), name=str(path))
 
@@ -528,12 +531,23 @@ def _mapping(text: str, name: str, needs: str) -> tuple[yaml.Node, dict[str, Any
 
 def _valid(model: type[_Valid], node: yaml.Node, data: dict[str, Any], name: str) -> _Valid:
     try:
-        _refuse_duplicates(node, name)
-        return model.model_validate(data, context=WRITTEN)
+        wrong = [*_duplicates(node)]
+        valid = model.model_validate(data, context=WRITTEN)
     except RecursionError:
         raise ConfigError(f"{name}: is nested without end") from None
     except ValidationError as error:
-        raise ConfigError(_explain(error, model, node, name)) from None
+        wrong += _mistakes(error, model, node)
+    if not wrong:
+        return valid
+    told = [f"{name}, line {line}: {what}" for line, what in sorted(wrong, key=lambda one: one[0])]
+    more = [f"{name}: and {len(told) - _TOLD:,} more mistakes"] if len(told) > _TOLD else []
+    raise ConfigError("\n".join([*told[:_TOLD], *more]))
+
+
+_TOLD = 10
+"""Mistakes that are told at once."""
+Mistake = tuple[int, str]
+"""The line it is in, and what is wrong there."""
 
 
 def _mark(error: yaml.YAMLError) -> str:
@@ -541,51 +555,74 @@ def _mark(error: yaml.YAMLError) -> str:
     return f", line {mark.line + 1}" if mark else ""
 
 
-def _refuse_duplicates(node: yaml.Node, name: str) -> None:
+def _duplicates(node: yaml.Node) -> Iterator[Mistake]:
     """YAML lets the last of two equal keys win silently; a reader would see the first."""
     if isinstance(node, yaml.MappingNode):
         seen: set[str] = set()
         for key, value in node.value:
             if key.value in seen:
-                raise ConfigError(f"{name}, line {key.start_mark.line + 1}: {key.value} is given twice")
+                yield key.start_mark.line + 1, f"{key.value} is given twice"
             seen.add(key.value)
-            _refuse_duplicates(value, name)
+            yield from _duplicates(value)
 
 
-def _explain(error: ValidationError, root: type[Section], node: yaml.Node, name: str) -> str:
-    errors = error.errors()
-    # A misspelt key also leaves its right spelling "missing": the misspelling is the cause.
-    first = next((e for e in errors if e["type"] == "extra_forbidden"), errors[0])
-    path = [part for part in first["loc"] if not (isinstance(part, str) and part.startswith("function-"))]
-    if path[-1:] == ["[key]"]:  # a key of a mapping that is refused may be a secret
-        path = path[:-2]
-    where = f"{name}, line {_line(node, path)}: {'.'.join(map(str, path)) or 'the file'}"
-    if first["type"] == "extra_forbidden":
-        return f"{where}: no such key{_nearest(str(path[-1]), _valid_words(root, path[:-1]))}"
-    if first["type"] == "missing":
-        return f"{where}: is required and missing"
-    message = first["msg"].removeprefix("Value error, ")
-    value = first["input"]
-    if first["type"] == "literal_error":
-        return f"{where}: {value!r} is not valid{_nearest(str(value), _QUOTED.findall(first['ctx']['expected']))}"
-    if first["type"] == "tuple_type":
-        return f"{where}: is a list; begin each entry with a dash"
+def _mistakes(error: ValidationError, root: type[Section], node: yaml.Node) -> list[Mistake]:
+    """Each mistake once, by its key. A misspelt key also leaves its right spelling missing: that is no mistake of its own."""
+    found = [(_path(one), one) for one in error.errors()]
+    meant = {
+        (*path[:-1], *_close(str(path[-1]), _valid_words(root, path[:-1])))
+        for path, one in found
+        if one["type"] == "extra_forbidden"
+    }
+    told: dict[tuple[Any, ...], Mistake] = {}
+    for path, one in found:
+        if one["type"] != "missing" or path not in meant:
+            what = f"{'.'.join(map(str, path)) or 'the file'}: {_said(one, root, path)}"
+            told.setdefault(path, (_line(node, path), what))
+    return [*told.values()]
+
+
+def _path(error: ErrorDetails) -> tuple[Any, ...]:
+    """The keys that lead to the mistake."""
+    path = tuple(
+        part for part in error["loc"] if not (isinstance(part, str) and part.startswith("function-"))
+    )
+    return (
+        path[:-2] if path[-1:] == ("[key]",) else path
+    )  # a key of a mapping that is refused may be a secret
+
+
+def _said(error: ErrorDetails, root: type[Section], path: tuple[Any, ...]) -> str:
+    if error["type"] == "extra_forbidden":
+        return f"no such key{_nearest(str(path[-1]), _valid_words(root, path[:-1]))}"
+    if error["type"] == "missing":
+        return "is required and missing"
+    message = error["msg"].removeprefix("Value error, ")
+    value = error["input"]
+    if error["type"] == "literal_error":
+        return f"{value!r} is not valid{_nearest(str(value), _QUOTED.findall(error['ctx']['expected']))}"
+    if error["type"] == "tuple_type":
+        return "is a list; begin each entry with a dash"
     # Our own parsers name the value where it may be shown; an address with a password in it may not.
-    named = first["type"] == "value_error" or isinstance(value, dict | list | BaseModel)
+    named = error["type"] == "value_error" or isinstance(value, dict | list | BaseModel)
     shown = "" if named else f" (got {value!r})"
     start = message[0] if named else message[0].lower()  # ours may begin with a name, which stays as it is
-    return f"{where}: {start}{message[1:]}{shown}"
+    return f"{start}{message[1:]}{shown}"
 
 
 _QUOTED = re.compile(r"'([^']*)'")
 
 
 def _nearest(word: str, words: list[str]) -> str:
-    close = difflib.get_close_matches(word, words, n=1, cutoff=0.5)
+    close = _close(word, words)
     return f"; did you mean {close[0]}?" if close else f"; valid: {', '.join(words)}"
 
 
-def _valid_words(root: type[Section], path: list[Any]) -> list[str]:
+def _close(word: str, words: list[str]) -> list[str]:
+    return difflib.get_close_matches(word, words, n=1, cutoff=0.5)
+
+
+def _valid_words(root: type[Section], path: tuple[Any, ...]) -> list[str]:
     model: Any = root
     for part in path:
         if isinstance(part, int):  # an entry of a list: its model is known already
@@ -600,7 +637,7 @@ def _valid_words(root: type[Section], path: list[Any]) -> list[str]:
     return [field.alias or key for key, field in model.model_fields.items()]
 
 
-def _line(node: yaml.Node, path: list[Any]) -> int:
+def _line(node: yaml.Node, path: tuple[Any, ...]) -> int:
     line = node.start_mark.line + 1
     for part in path:
         if isinstance(node, yaml.MappingNode):

@@ -1,6 +1,6 @@
 """What can go wrong with us (what goes wrong with a request is a value: ``replay.exchange.Failure``).
 
-Each exception is one line for a person: what failed, the value, what to do next.
+Each exception is one line for a person: what failed, the value, what to do next. Only a configuration has one for each mistake.
 """
 
 from __future__ import annotations

@@ -115,6 +115,46 @@ def test_each_mistake_is_one_line_that_says_where_and_what(text: str, parts: lis
     assert all(part in message for part in parts), message
 
 
+MANY = """
+baseline: {knd: vllm, url: nowhere}
+candidate: {kind: vlm, url: http://b}
+shadow: {percent: 101, percent: 10}
+polciy: {}
+policy:
+  minimum_span: 24
+  errors: {margin: 1}
+"""
+
+
+def test_every_mistake_has_a_line_of_its_own_in_the_order_of_the_file() -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse(MANY, name="m.yaml")
+    assert [line.partition("; ")[0].partition(" (")[0] for line in str(caught.value).split("\n")] == [
+        "m.yaml, line 2: baseline.url: 'nowhere' is not an http:// or https:// address of a server",
+        "m.yaml, line 2: baseline.knd: no such key",  # and not that kind is missing
+        "m.yaml, line 3: candidate.kind: 'vlm' is not valid",
+        "m.yaml, line 4: percent is given twice",
+        "m.yaml, line 5: polciy: no such key",
+        "m.yaml, line 7: policy.minimum_span: 24 has no unit: write 24s, 24m or 24h",
+        "m.yaml, line 8: policy.errors.margin: 1 has no unit: write 1 %, or 100 % for the whole",
+    ]
+
+
+def test_no_more_than_ten_mistakes_are_told_and_the_others_counted() -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse(GOOD + "".join(f"x{n}: 1\n" for n in range(5_000)), name="m.yaml")
+    lines = str(caught.value).split("\n")
+    assert len(lines) == 11 and lines[0].startswith("m.yaml, line 6: x0: no such key; valid: baseline, ")
+    assert lines[10] == "m.yaml: and 4,990 more mistakes"
+
+
+def test_a_missing_key_is_said_beside_one_that_is_unknown() -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse("baseline: {knd: vllm}\n", name="m.yaml")
+    assert "baseline.url: is required and missing" in str(caught.value)
+    assert "baseline.kind" not in str(caught.value)
+
+
 def test_a_secret_in_an_address_is_not_repeated() -> None:
     assert "secret" not in refusal(GOOD.replace("http://10.0.0.9", "http://u:secret@10.0.0.9"))
 
