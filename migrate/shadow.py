@@ -353,6 +353,9 @@ def _announce(operation: Operation, client_side: socket.socket, admin_side: sock
         if _everywhere(plug):
             say(f"{key} listens on all interfaces: other machines reach it by a name of this one")
     whom = f"is mirrored to the candidate {config.candidate.url}" if config.candidate else "is captured"
+    if operation.link is not None and config.candidate is not None:
+        say(f"canary {operation.link.state['canary']} moves clients to the candidate {config.candidate.url}")
+        whom = "is recorded on both sides"
     share, paths = f"{config.shadow.percent * 100:g} %", ", ".join(config.shadow.paths)
     say(f"{share} of {paths} {whom}, sampled by {config.shadow.sample_by}")
     say(f"run {operation.mirror_process.run} goes into {config.store.url}")

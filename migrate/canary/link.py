@@ -81,7 +81,7 @@ class Link:
         share = 0.0 if lost else float(self.state["share"])
         if share != self.gateway.share:
             why = "the store cannot be reached" if lost else self.state["why"]
-            self._say(f"the candidate answers {share:.4g} of the conversations: {why}")
+            self._say(f"the candidate answers {share * 100:.4g} % of the conversations: {why}")
             self.gateway.move(share)
 
     async def run(self) -> None:
