@@ -9,7 +9,8 @@ import click
 
 from migrate.commands.output import printed
 from migrate.config import Config, load
-from migrate.errors import ConfigError
+from migrate.errors import ConfigError, MigrateError
+from migrate.notifying.judged import judged
 from migrate.notifying.news import news_of
 from migrate.notifying.receivers import Receiver, receivers
 from migrate.notifying.telling import rehearse, tell
@@ -36,7 +37,7 @@ Exit codes: 0 all were reached, 2 one was not, or wrong use."""
 def notify(path: Path, test: bool) -> None:
     """Try the receivers that notify: names in the configuration.
 
-    They are told by migrate shadow while it runs, and by migrate report --notify.
+    They are told by migrate shadow while it runs, by migrate replay when it ends, and by migrate report --notify.
     """
     if not test:
         raise ConfigError(
@@ -60,6 +61,18 @@ def tell_all(store: Store, document: Document, people: tuple[Receiver, ...]) -> 
     for name, why in told.items():
         if why is not None:
             click.echo(f"migrate: {name} could not be told: {why}", err=True)
+
+
+def tell_end(store: Store, config: Config, run: str, people: tuple[Receiver, ...], *, quiet: bool) -> None:
+    """Judges a run that has ended, and tells of it. What goes wrong is said on standard error: the run itself went well."""
+    if not people:
+        return
+    if not quiet:
+        click.echo("the run is judged, for those whom notify: names", err=True)
+    try:
+        tell_all(store, judged(store, config, run), people)
+    except MigrateError as error:
+        click.echo(f"migrate: nobody was told of the end of the run: {error}", err=True)
 
 
 def named(config: Config | None, path: Path | None) -> tuple[Receiver, ...]:

@@ -12,10 +12,12 @@ from typing import Any
 import click
 
 from migrate import leaving
+from migrate.commands.notify import tell_end
 from migrate.commands.options import SEED, duration, fields, rate, share, span
 from migrate.config import Config, load
 from migrate.errors import ConfigError, StoreError
 from migrate.files import room_for
+from migrate.notifying.receivers import receivers
 from migrate.replaying.alone import alone
 from migrate.replaying.plan import ARMS, Plan
 from migrate.replaying.play import Play, recorded
@@ -164,11 +166,12 @@ def replay(
 
     An open loop: a request leaves when it is due, whatever became of the earlier ones, and how late each one left is
     recorded. Ctrl-C stops sending and lets what is in flight finish; a second one stops at once. --resume sends only what
-    has no answer yet.
+    has no answer yet. At its end those whom notify: names are told the verdict.
 
     Exit codes: 0 all was sent, 4 a backend answered nothing at all or a day's budget is spent, 130 interrupted.
     """
     config = load(path)
+    people = receivers(config.notify) if config.notify else ()
     if sum(options[name] is not None for name in _SCHEDULES) > 1:
         raise ConfigError(
             f"--{', --'.join(_SCHEDULES[:-1])} and --{_SCHEDULES[-1]} are four schedules; give one"
@@ -199,6 +202,7 @@ def replay(
                     click.echo(line, err=True)
             play = Play(store, config, run, plan, work, grace=grace, quiet=quiet, resumed=resume, held=held)
             ending = play.run()
+        tell_end(store, config, run, () if ending.why else people, quiet=quiet)
     for line in () if quiet else ending.lines:
         click.echo(line, err=True)
     if ending.why:

@@ -22,14 +22,14 @@ from migrate.canary.evidence import evidence
 from migrate.canary.shift import Phase, Shift, decided
 from migrate.config import Config
 from migrate.errors import MigrateError
+from migrate.notifying.judged import judged
 from migrate.notifying.news import facts_of, news_of
 from migrate.notifying.periodic import SILENT
 from migrate.notifying.receivers import receivers
 from migrate.notifying.telling import tell
-from migrate.report import embedder, report, second_opinion
+from migrate.report import embedder
 from migrate.store import Store, shifts
 from replay.exchange import JSON
-from reports.document import Document
 from reports.render.html import render_html
 
 
@@ -51,7 +51,7 @@ def main() -> int:
 
 def _run(config: Config, run: str, page: Path, *, silent: bool) -> None:
     with Store.open(config.store.url) as store:
-        document = _judged(store, config, run)
+        document = judged(store, config, run)
         _put(page, render_html(document))
         _say({"verdict": facts_of(document)})
         if silent:
@@ -94,19 +94,6 @@ def _put(page: Path, text: str) -> None:
         made.replace(page)
     except OSError as error:
         print(f"migrate: {page} cannot be written: {error.strerror}", file=sys.stderr)
-
-
-def _judged(store: Store, config: Config, run: str) -> Document:
-    embed, notes = embedder(store, config.embeddings.model)
-    return report(
-        store,
-        store.run(run),
-        policy=None,
-        now=time.time(),
-        embed=embed,
-        second=second_opinion(store, config.judge),
-        notes=notes,
-    )
 
 
 def _say(value: JSON) -> None:
