@@ -89,9 +89,9 @@ def _warm_up(facts: Facts) -> Check:
 
 
 def _nothing_compared(facts: Facts) -> Check | None:
-    """``None`` as long as pairs only wait: for their timeout, or for the end of the warm-up."""
+    """``None`` as long as all pairs only wait: for their timeout, or for the end of the warm-up."""
     scored = facts.ledger.count("scored")
-    if not scored and facts.ledger.count("not_final", "warm_up"):
+    if not scored and facts.ledger.count("not_final", "warm_up") == len(facts.ledger.columns) > 0:
         return None
     message = (
         f"both arms are known of {some(scored, 'pair')}"

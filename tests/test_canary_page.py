@@ -30,7 +30,7 @@ def test_the_configuration_is_one() -> None:
 def test_the_numbers_that_it_names_are_the_defaults() -> None:
     default = CanarySection()
     halt = default.halt
-    assert (halt.in_a_row, halt.errors, halt.timeouts, halt.requests, halt.window) == (5, 0.05, 0.01, 100, 60)
+    assert (halt.in_a_row, halt.errors, halt.timeouts, halt.requests, halt.window) == (5, 0.05, 0.01, 200, 60)
     assert (halt.health, halt.evidence, default.lost_store) == (3, 60, 60)
     assert [step.percent for step in default.steps] == [0.01, 0.05, 0.25, 0.5, 1.0]
 

@@ -384,7 +384,7 @@ async def test_a_dead_backend_is_an_outcome_and_the_report_is_no_go(tmp_path: Pa
         config.write_text("".join(lines))
         await captured(tmp_path, (question(f"q{n}") for n in range(25)))
         code, err = await migrate(tmp_path, "replay", "--rate", 100)
-        assert code == 0 and "25 connect" in err, err
+        assert code == 4 and "25 connect" in err, err
         code, _ = await migrate(tmp_path, "report")
     assert code == 3
     assert {one.outcome for one in seen(stored(tmp_path), Arm.CANDIDATE)} == {Outcome.CONNECT_ERROR}
