@@ -139,11 +139,13 @@ def for_mirror(raw: RawHeaders, *, also: str = "") -> Headers:
     return allowed(decoded(raw), also=also)
 
 
-def without_secrets(raw: RawHeaders) -> list[tuple[bytes, bytes]]:
-    """A client's fields without those whose name says that they let somebody in: another backend has a key of its own."""
-    return [
-        pair for pair in raw if not any(word in pair[0].decode("latin-1").lower() for word in _SECRET_WORDS)
-    ]
+def for_another(raw: RawHeaders) -> list[tuple[bytes, bytes]]:
+    """A client's fields for a backend that has a key of its own: an allow-list, as for a copy."""
+    return [pair for pair in raw if _goes_on(pair[0].decode("latin-1").lower())]
+
+
+def _goes_on(name: str) -> bool:
+    return _kept(name, "") or name in ("accept-encoding", "accept-language")
 
 
 def allowed(headers: Headers, *, also: str = "") -> Headers:

@@ -220,7 +220,7 @@ async def _gateway(
     if run.kind != "canary" or config.candidate is None:
         yield Gateway(upstream, tap, max_body=config.gateway.max_body)
         return
-    candidate = Upstream(config.candidate, "candidate", strict=True)
+    candidate = Upstream(config.candidate, "candidate")
     try:
         yield serving.shifting(config, upstream, candidate, tap, halted)
     finally:

@@ -137,11 +137,10 @@ class Upstream:
 
     ``silence``: seconds until the head may stay away: ``timeouts.first_byte`` when the configuration states it, else
     ``timeouts.total``, because an unstreamed answer has no byte before its last token. Between later reads the limit is
-    ``total``; a stream that keeps flowing is never cut, since the baseline itself would not. ``strict``: ``first_byte`` holds
-    for both, as for a copy.
+    ``total``; a stream that keeps flowing is never cut, since the baseline itself would not.
     """
 
-    def __init__(self, backend: Backend, name: str = "baseline", *, strict: bool = False) -> None:
+    def __init__(self, backend: Backend, name: str = "baseline") -> None:
         loop = asyncio.get_running_loop()
         parts = urlsplit(backend.url)
         self.url = backend.url
@@ -149,9 +148,8 @@ class Upstream:
         self.host = parts.netloc.rpartition("@")[2].encode()
         self.prefix = parts.path.rstrip("/").encode()
         timeouts = backend.timeouts
-        self.total = timeouts.first_byte if strict else timeouts.total
-        stated = strict or "first_byte" in timeouts.model_fields_set
-        self.silence = timeouts.first_byte if stated else timeouts.total
+        self.total = timeouts.total
+        self.silence = timeouts.first_byte if "first_byte" in timeouts.model_fields_set else timeouts.total
         self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=timeouts.connect)
         self._address = ClientRequest("GET", URL(backend.url), loop=loop)
         self._pooled = _connector(loop, force_close=False)

@@ -1,6 +1,6 @@
 """``python -m migrate.canary``: the store's end of a canary, in a process of its own, so that no client waits for a database.
 
-Standard input: a line of JSON ``{"store": URL, "canary": ID, "who": NAME, "lost_store": S, "cool_down": S}``, then one for each
+Standard input: a line of JSON ``{"store": URL, "who": NAME, "lost_store": S, "cool_down": S}``, then one for each
 safety stop, ``{"halt": WHY, "at": T, "run": RUN}``. Standard output: ``{"shift": {…}}`` as often as the store was read, about
 five times a second, and ``{"problem": "…"}`` as long as it cannot be. A safety stop is tried until the store took it; when the
 gateway has died meanwhile, for ``_LAST_S``.
@@ -60,16 +60,20 @@ class _Keeper:
         return {"shift": asdict(now)}
 
     def _written(self, store: Store) -> shift.Shift:
-        canary = self._start["canary"]
+        now = self._latest(store)
         while self._halts:
-            shifts.append(store, canary, self._rollback(self._halts[0]))
+            shifts.append(store, now.canary, self._rollback(self._halts[0]))
             self._halts.popleft()
         if self._lost_at is not None and time.time() - self._lost_at > self._start["lost_store"]:
-            shifts.append(store, canary, self._cut_off(self._lost_at))
+            shifts.append(store, now.canary, self._cut_off(self._lost_at))
         self._lost_at = None
-        now = shifts.latest(store, canary)
+        return self._latest(store)
+
+    def _latest(self, store: Store) -> shift.Shift:
+        """Of the canary that began last: two gateways that begin one at once agree on it."""
+        now = shifts.latest(store)
         if now is None:
-            raise MigrateError(f"canary {canary} is gone from the store")
+            raise MigrateError("the store holds no canary any more")
         return now
 
     def _rollback(self, halt: JSON) -> shifts.Change:

@@ -37,4 +37,6 @@ def evidence(
     )
     whole = found.judgement
     reason = whole.reason if whole.verdict is Verdict.ROLLBACK else part.reason
-    return Evidence(whole=whole.verdict, step=part.verdict, reason=reason, since=now.since)
+    lost = any(check.code == "not_recorded" and not check.passed for check in whole.checks)
+    step_verdict = Verdict.HOLD if lost and part.verdict is Verdict.GO else part.verdict
+    return Evidence(whole=whole.verdict, step=step_verdict, reason=reason, since=now.since)

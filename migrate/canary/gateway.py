@@ -7,6 +7,7 @@ budget; afterwards the client sees what happened. Either way it counts against t
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,8 +22,8 @@ from aiohttp.streams import StreamReader
 from migrate.canary.guard import Doubling, Guard
 from migrate.canary.section import CanarySection
 from migrate.gateway import BROKEN, Answer, Gateway, joined
-from migrate.headers import origin_form, request_head, without_credentials, without_secrets
-from migrate.relay import Exchange
+from migrate.headers import for_another, origin_form, request_head, without_credentials
+from migrate.relay import ClientLeft, Exchange
 from migrate.sampling import rollout, stateful_reason
 from migrate.tap import Tap, Ticket, intricate, parsed
 from migrate.upstream import Call, Upstream, UpstreamFailed
@@ -32,10 +33,23 @@ COUNTED = ("drawn", "to_candidate", "candidate_failed", "failed_over", "not_fail
 """Beside the tap's counters: requests that the draw was made for, those that the candidate was asked, those it failed, and
 whether the baseline answered these instead or the budget for asking twice was spent."""
 
-_REFUSALS = frozenset({401, 403, 404, 408, 429})
+_REFUSALS = frozenset({401, 403, 429})
 """Statuses below 500 that are the candidate's own failure, whatever was asked. Of any other the baseline's answer tells."""
 
+_LONG_S = 5.0
+"""A client that leaves after so long, without a byte, has waited for nothing."""
+_STOPPED = "the gateway stopped the candidate"
+
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Question:
+    """A request as the candidate gets it."""
+
+    parts: tuple[bytes, ...]
+    streamed: bool
+    """Its first byte is its first token; of any other answer it comes with the last one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,8 +80,9 @@ class _Failed:
 class Shifting(Gateway):
     """A gateway with two backends. ``share`` of the conversations go to the candidate; it begins at 0.
 
-    ``names``: what clients' models are called there. ``key``: the candidate's own; what a client shows to get in stays with the
-    baseline. ``halted`` is told once why the candidate was stopped, when its share is 0 already.
+    ``first_byte``: seconds that a stream may take to begin there. ``names``: what clients' models are called there. ``key``: the
+    candidate's own; what a client shows to get in stays with the baseline. ``halted`` is told once why the candidate was stopped,
+    when its share is 0 already.
     """
 
     def __init__(
@@ -80,12 +95,14 @@ class Shifting(Gateway):
         names: dict[str, str],
         key: str | None,
         max_body: int,
+        first_byte: float,
         halted: Callable[[str], None],
     ) -> None:
         super().__init__(baseline, tap, max_body=max_body)
         self.candidate = candidate
         self.share = 0.0
         self._section, self._names, self._halted = section, names, halted
+        self._first_byte = first_byte
         self._key = [(b"Authorization", b"Bearer " + key.encode())] if key else []
         self._guard = Guard(section.halt)
         self._doubling = Doubling(section.failover)
@@ -102,12 +119,16 @@ class Shifting(Gateway):
             self._break_off(self._waiting | self._streaming)
         self.share = share
 
-    def halt(self, why: str) -> None:
-        """A safety stop: the share is 0 when this returns. Requests that have no byte of an answer are answered by the baseline;
-        answers under way finish, unless ``canary.in_flight`` cuts them. Does nothing when the share is 0."""
+    def halt(self, why: str, *, failing: bool = True) -> None:
+        """A safety stop: the share is 0 when this returns. Does nothing when it is 0 already.
+
+        ``failing``: the candidate fails, so that requests which have no byte of an answer are answered by the baseline. Answers
+        under way finish, unless ``canary.in_flight`` cuts them.
+        """
         if self.share > 0:
             self.move(0.0)
-            self._break_off(self._waiting)
+            if failing:
+                self._break_off(self._waiting)
             self._halted(why)
 
     def health(self, problem: str | None) -> None:
@@ -141,7 +162,7 @@ class Shifting(Gateway):
             self._failed(timed_out=False)
         return answer
 
-    def _drawn(self, exchange: Exchange) -> tuple[bytes, ...] | None:
+    def _drawn(self, exchange: Exchange) -> _Question | None:
         """The question for the candidate; ``None``: the baseline answers. Never raises: a defect of ours is no client's."""
         ticket = exchange.ticket
         if self.share <= 0 or ticket is None or ticket.decided or exchange.rest:
@@ -153,7 +174,7 @@ class Shifting(Gateway):
             ticket.side = None
             return None
 
-    def _draw(self, exchange: Exchange, ticket: Ticket) -> tuple[bytes, ...] | None:
+    def _draw(self, exchange: Exchange, ticket: Ticket) -> _Question | None:
         body = None if intricate(exchange.body) else parsed(exchange.body)
         if body is None or body.get("store") or stateful_reason(body):
             return None  # it leans on what the baseline holds, or is to be held there
@@ -167,7 +188,7 @@ class Shifting(Gateway):
         self.tap.counters["to_candidate"] += 1
         return question
 
-    def _for_candidate(self, exchange: Exchange, body: JSON) -> tuple[bytes, ...]:
+    def _for_candidate(self, exchange: Exchange, body: JSON) -> _Question:
         """The request with the candidate's model, key and host."""
         model, request = body.get("model"), exchange.request
         named = isinstance(model, str) and model in self._names
@@ -176,20 +197,25 @@ class Shifting(Gateway):
         head = request_head(
             request.method.encode(),
             self.candidate.prefix + origin_form(target),
-            [*without_secrets(exchange.raw), *self._key],
+            [*for_another(exchange.raw), *self._key],
             host=self.candidate.host,
             length=len(data),
         )
-        return joined(head, data)
+        return _Question(parts=joined(head, data), streamed=body.get("stream") is True)
 
-    async def _candidates(self, exchange: Exchange, question: tuple[bytes, ...]) -> Answer | _Failed:
+    async def _candidates(self, exchange: Exchange, question: _Question) -> Answer | _Failed:
         """The candidate's answer once its body has begun; what it failed with when the baseline is to answer instead.
 
         Raises UpstreamFailed when it gave no answer and nobody may be asked twice any more.
         """
         self._waiting.add(exchange)
+        since = monotonic()
         try:
             found = await self._begun(exchange, question)
+        except (asyncio.CancelledError, ClientLeft):
+            if monotonic() - since >= _LONG_S:
+                self._act(self._guard.left())
+            raise
         finally:
             self._waiting.discard(exchange)
             self._stopped.discard(exchange)
@@ -198,24 +224,34 @@ class Shifting(Gateway):
             return found
         if found.certain:
             self._failed(timed_out=found.ending is Ending.TIMEOUT)
-        if found.cost and not self._doubling.allow(monotonic()):
+        if found.cost and not found.own and not self._doubling.allow(monotonic()):
             return self._unreplaced(exchange, found)
         self._turn(exchange, found)
         return found
 
-    async def _begun(self, exchange: Exchange, question: tuple[bytes, ...]) -> Answer | _Failed:
+    async def _begun(self, exchange: Exchange, question: _Question) -> Answer | _Failed:
         try:
-            answer = await self._ask(exchange, self.candidate, question)
-            await _first_byte(answer[2])
+            async with asyncio.timeout(self._first_byte if question.streamed else None):
+                answer = await self._ask(exchange, self.candidate, question.parts)
+                await _first_byte(answer[2])
         except UpstreamFailed as error:
-            own = exchange in self._stopped
-            return _Failed(ending=error.ending, detail=error.message, error=error, own=own)
+            return self._broken(exchange, error)
         except BROKEN as error:
-            failed, own = self.candidate.explain(error), exchange in self._stopped
-            return _Failed(ending=failed.ending, detail=failed.message, error=failed, own=own)
+            ours = type(error) is TimeoutError
+            return self._broken(exchange, self._late() if ours else self.candidate.explain(error))
         if answer[1].code < 400:
             return answer
         return _Failed(ending=Ending.COMPLETE, detail="", answer=answer)
+
+    def _late(self) -> UpstreamFailed:
+        said = f"{self.candidate.said} sent nothing for {self._first_byte:g} s"
+        return UpstreamFailed(504, Ending.TIMEOUT, said)
+
+    def _broken(self, exchange: Exchange, error: UpstreamFailed) -> _Failed:
+        """No answer came. Where we broke it off ourselves, nothing is known of what would have come."""
+        if exchange in self._stopped:
+            return _Failed(ending=Ending.CLIENT_LEFT, detail=_STOPPED, error=error, own=True)
+        return _Failed(ending=error.ending, detail=error.message, error=error)
 
     def _unreplaced(self, exchange: Exchange, found: _Failed) -> Answer:
         self.tap.counters["not_failed_over"] += 1
@@ -252,7 +288,7 @@ class Shifting(Gateway):
             own = exchange in self._stopped
             self._stopped.discard(exchange)
         if own:
-            return ending, detail
+            return Ending.CLIENT_LEFT, _STOPPED
         if ending is not Ending.COMPLETE:
             self._failed(timed_out=ending is Ending.TIMEOUT)
         elif message.code < 400:

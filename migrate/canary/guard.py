@@ -70,6 +70,17 @@ class Guard:
             return f"{timeouts:,} of the candidate's last {requests:,} requests ran out of time ({timeouts / requests:.1%})"
         return None
 
+    def left(self) -> str | None:
+        """A client gave up after a long wait for the first byte. Returns why the candidate has to stop.
+
+        That is when as many as may fail in a row did, with no answer in between. It enters no share: a client may leave for
+        reasons of its own.
+        """
+        self._in_a_row += 1
+        if self._in_a_row < self._halt.in_a_row:
+            return None
+        return f"{self._in_a_row} requests to the candidate in a row failed, or were given up by clients that got nothing"
+
     def health(self, problem: str | None) -> str | None:
         """A health check found this problem, or none. Returns why the candidate has to stop."""
         self._unhealthy = self._unhealthy + 1 if problem else 0

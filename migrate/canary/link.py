@@ -46,6 +46,8 @@ class Link:
         """The last row that the store gave."""
         self.problem: str | None = None
         self._heard_at = time.monotonic()
+        self._rollbacks = 0
+        """Of the state when the safety stop came; of more, the store has one."""
         self._halt: JSON | None = None
         """A safety stop that the store does not have yet."""
         self._process: Process | None = None
@@ -69,8 +71,9 @@ class Link:
 
     def halted(self, why: str, *, run: str | None) -> None:
         """The gateway has stopped the candidate; the store, and with it every other gateway, has to know."""
-        self._say(f"rollback: {why}; the baseline answers everybody")
         self._halt = {"halt": why, "at": time.time(), "run": run or ""}
+        self._rollbacks = self.state["rollbacks"]
+        self._say(f"rollback: {why}; the baseline answers everybody")
         self._tell()
 
     def apply(self) -> None:
@@ -88,7 +91,7 @@ class Link:
         """Keeps a keeper, and follows it, until it is cancelled."""
         try:
             while True:
-                with contextlib.suppress(OSError):
+                with contextlib.suppress(OSError, ValueError):
                     await self._follow()
                 self.problem = "the keeper ended"
                 await asyncio.sleep(_AGAIN_S)
@@ -120,7 +123,9 @@ class Link:
         if (state := said.get("shift")) is None:
             return
         self._heard_at = time.monotonic()
-        if self._halt is not None and (state["phase"] == "rolled_back" or state["at"] > self._halt["at"]):
+        if self._halt is not None and (
+            state["phase"] == "rolled_back" or state["rollbacks"] > self._rollbacks
+        ):
             self._halt = None
         self.state = state
         self.apply()

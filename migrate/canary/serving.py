@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import socket
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from dataclasses import asdict
+from typing import Any
 
 from migrate.canary import shift
 from migrate.canary.gateway import Shifting
@@ -20,6 +22,7 @@ from migrate.supervisor import Mirror
 from migrate.tap import Tap
 from migrate.upstream import Upstream, UpstreamFailed
 from replay.backends import BACKENDS
+from replay.exchange import JSON
 
 HEALTH_S = 2.0
 """How long the candidate may take over its health check."""
@@ -28,6 +31,8 @@ JUDGED_S = 60.0
 _EVERY_S = 1.0
 
 Say = Callable[[str], None]
+
+log = logging.getLogger(__name__)
 
 
 def recorded(config: Config) -> Config:
@@ -47,12 +52,21 @@ def current(store: Store, config: Config) -> shift.Shift | None:
     now = shifts.latest(store)
     if now is None:
         return None
-    begun = next((row.run for row in shifts.log(store, now.canary) if row.run), None)
+    rows = shifts.log(store, now.canary)
+    begun = next((row.run for row in rows if row.run), None)
     if begun is None or config.candidate is None:
         return None
-    before = store.run(begun).config
-    asked = {"baseline": config.baseline.url, "candidate": config.candidate.url}
-    return now if all(before.get(arm, {}).get("url") == url for arm, url in asked.items()) else None
+    if now.phase is shift.Phase.FINISHED and gateway_name(config) not in {row.who for row in rows}:
+        return None  # what was finished is no leave for somebody new
+    before, asked = store.run(begun).config, config.model_dump(mode="json", by_alias=True)
+    return (
+        now if all(_named(before, arm) == _named(asked, arm) for arm in ("baseline", "candidate")) else None
+    )
+
+
+def _named(config: JSON, arm: str) -> list[Any]:
+    backend = config.get(arm) or {}
+    return [backend.get(key) for key in ("url", "model", "models")]
 
 
 def entered(config: Config, *, run: str, why: str) -> shift.Shift:
@@ -99,6 +113,7 @@ def shifting(config: Config, baseline: Upstream, candidate: Upstream, tap: Tap, 
         names=model_names(config.baseline, config.candidate),
         key=config.candidate.api_key(),
         max_body=config.gateway.max_body,
+        first_byte=config.candidate.timeouts.first_byte,
         halted=halted,
     )
 
@@ -115,7 +130,6 @@ async def linked(
     state = await asyncio.to_thread(entered, config, run=mirror.run or "", why=why)
     start = {
         "store": config.store.url,
-        "canary": state.canary,
         "who": gateway_name(config),
         "lost_store": section.lost_store,
         "cool_down": section.cool_down,
@@ -123,13 +137,22 @@ async def linked(
     link = Link(start, gateway, state=asdict(state), say=say)
     link.apply()
     chores = (link.run(), link.watch(), _health(config, gateway), _sources(config, gateway, mirror, judged))
-    tasks = [asyncio.create_task(chore) for chore in chores]
+    tasks = [asyncio.create_task(_kept_up(chore, gateway)) for chore in chores]
     try:
         yield link
     finally:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _kept_up(chore: Coroutine[Any, Any, None], gateway: Shifting) -> None:
+    """What looks after the candidate never ends by itself: where it does, nobody looks any more."""
+    try:
+        await chore
+    except Exception:
+        log.exception("the watch over the candidate failed")
+        gateway.halt("the watch over the candidate failed, a defect of ours", failing=False)
 
 
 async def _health(config: Config, gateway: Shifting) -> None:
@@ -174,7 +197,9 @@ async def _sources(
         else:
             since = time.monotonic() if since is None else since
             if time.monotonic() - since >= limit:
-                gateway.halt(f"for {limit:g} s nobody could see what the candidate does: {problem}")
+                gateway.halt(
+                    f"for {limit:g} s nobody could see what the candidate does: {problem}", failing=False
+                )
         await asyncio.sleep(_EVERY_S)
 
 

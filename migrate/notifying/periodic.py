@@ -33,6 +33,8 @@ SILENT = "--silent"
 """Asks for a judgement of which nobody is told: an earlier one is still being told."""
 _LOOK_S = 2.0
 _OFTEN_S = 10.0
+_OVERDUE = 3
+"""Times the pace, after which a judgement that does not come is missing."""
 _LOOKING_S = 30.0
 """After the page asked last, which it does every five seconds."""
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
@@ -59,6 +61,7 @@ class Periodic:
         self.page = page
         self._looked_at = -math.inf
         self._took = 0.0
+        self._began = time.monotonic()
         self._verdict: JSON | None = None
         self._at = 0.0
         self._problem: str | None = None
@@ -69,8 +72,13 @@ class Periodic:
 
     @property
     def problem(self) -> str | None:
-        """Why the last try gave no verdict, if it did not."""
-        return self._problem
+        """Why there is no verdict of late, if there is none."""
+        if self._problem is not None or self._every is None:
+            return self._problem
+        silent = time.monotonic() - max(self._at, self._began)
+        if silent > _OVERDUE * (self._every + self._took):
+            return f"the last judgement was {silent:.0f} s ago"
+        return None
 
     def looked(self) -> Path | None:
         """Somebody looks: the run is judged more often for a while. Returns the report; ``None`` before the first one."""

@@ -62,7 +62,6 @@ async def moving(
                     kind="vllm", url=f"http://127.0.0.1:{side.port}", timeouts=Timeouts(first_byte=first_byte)
                 ),
                 name,
-                strict=name == "candidate",
             )
             for name, side in (("baseline", before), ("candidate", after))
         ]
@@ -73,6 +72,7 @@ async def moving(
             names=names or {},
             key="its-own",
             max_body=2**20,
+            first_byte=first_byte,
             halted=halts.append,
         )
         handler.move(share)
@@ -215,8 +215,62 @@ async def test_at_a_safety_stop_those_who_wait_get_the_baselines_answer_at_once(
         await until(lambda: len(now.new.requests) == 10)
         now.gateway.halt("by hand")
         answers = await asyncio.wait_for(asyncio.gather(*waiting), 1)
+        await until(lambda: len(now.answered()) == 20)
     assert {body(one) for one in answers} == {b"baseline"} and now.halts == ["by hand"]
     assert now.gateway.tap.counters["candidate_failed"] == 0 and now.gateway.at_candidate == 0
+    ours = [one for one in now.answered() if one.arm is Arm.CANDIDATE]
+    assert {one.recording.ending for one in ours} == {
+        Ending.CLIENT_LEFT
+    }  # it says nothing about the candidate
+
+
+async def test_however_many_wait_at_a_safety_stop_none_of_them_counts_as_asked_twice() -> None:
+    async with moving(hangs, first_byte=60.0, failover=0) as now:
+        waiting = [asyncio.create_task(now.asks(f"conversation {n}")) for n in range(60)]
+        await until(lambda: len(now.new.requests) == 60)
+        now.gateway.halt("by hand")
+        answers = await asyncio.wait_for(asyncio.gather(*waiting), 3)
+    assert {body(one) for one in answers} == {b"baseline"}
+
+
+async def test_a_stop_that_is_not_the_candidates_fault_lets_it_finish_what_it_has() -> None:
+    more = asyncio.Event()
+
+    async def thinks(peer: Peer, request: bytes) -> None:
+        await more.wait()
+        await peer.send(THEIRS)
+
+    async with moving(thinks) as now:
+        waiting = asyncio.create_task(now.asks())
+        await until(lambda: now.new.requests)
+        now.gateway.halt("the mirror is down", failing=False)
+        more.set()
+        assert body(await asyncio.wait_for(waiting, 2)) == b"candidate"
+
+
+async def test_a_whole_answer_may_take_longer_than_a_stream_may_take_to_begin() -> None:
+    async def slow(peer: Peer, request: bytes) -> None:
+        await asyncio.sleep(0.4)
+        await peer.send(THEIRS)
+
+    async with moving(slow, first_byte=0.2) as now:
+        now.gateway.candidate.silence = 600.0
+        assert body(await now.asks()) == b"candidate"
+        assert body(await now.asks(stream=True)) == b"baseline"
+
+
+async def test_clients_that_waited_long_for_nothing_stop_the_candidate(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("migrate.canary.gateway._LONG_S", 0.05)
+    async with moving(hangs, first_byte=60.0, halt={"in_a_row": 3}) as now:
+        for n in range(3):
+            async with client(now.port) as peer:
+                await peer.send(chat(f"conversation {n}"))
+                await asyncio.sleep(0.1)
+            await until(lambda: now.gateway.at_candidate == 0)
+        await until(lambda: now.halts)
+    assert now.gateway.share == 0
 
 
 @pytest.mark.parametrize("policy", ["finish", "cut"])
