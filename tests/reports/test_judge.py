@@ -75,7 +75,7 @@ class TestVerdict:
     def test_evidence_that_is_thin_is_a_hold_with_a_forecast(self):
         found = verdict(same(300))
         assert (found.verdict, found.code) == (Verdict.HOLD, "not_enough_evidence")
-        assert "about 119 more pairs" in rule(found, "errors").reason
+        assert "about 119 pairs more" in rule(found, "errors").reason
         assert found.reason.startswith("Errors: ")
 
     def test_a_whole_day_is_needed_by_default(self):
