@@ -21,7 +21,7 @@ from migrate.config import Config, load
 from migrate.errors import StoreError
 from migrate.preflight import Line, Result, preflight
 from migrate.preflight.beside import Row, beside
-from migrate.preflight.traffic import Uses, uses
+from migrate.preflight.traffic import Uses, basis, uses
 from migrate.store import Store
 
 SCHEMA = {"name": "llm-migrate.check", "version": 1}
@@ -57,7 +57,8 @@ def check(path: Path, watch: bool, form: str) -> int:
     traffic = _traffic(config.store.url)
     arms = asyncio.run((_watched if watch else _both)(config, traffic))
     rows = beside(arms, traffic)
-    printed(_json(rows) if form == "json" else _screen(rows, list(arms)))
+    said = basis(traffic, most=_LOOKED_AT)
+    printed(_json(rows, traffic) if form == "json" else _screen(rows, list(arms), said))
     return 0 if all(row.result is not Result.FAIL for row in rows) else 2
 
 
@@ -86,7 +87,7 @@ async def _watched(config: Config, traffic: Uses | None) -> Arms:
 
 
 def _traffic(url: str) -> Uses | None:
-    """What the latest captured requests use; ``None`` where there are none, or no store on this machine to look into."""
+    """What the latest captured requests use; ``None`` without a store on this machine to look into."""
     if not url.startswith("sqlite:"):
         return None  # a check waits for no database
     try:
@@ -96,14 +97,15 @@ def _traffic(url: str) -> Uses | None:
                     found = itertools.islice(store.captured(run.id), _LOOKED_AT)
                     return uses(request.body for request, _ in found)
     except StoreError:
-        return None
-    return None
+        pass  # a store that is not there yet has none
+    return uses(())
 
 
-def _json(rows: tuple[Row, ...]) -> str:
+def _json(rows: tuple[Row, ...], traffic: Uses | None) -> str:
     data = {
         "schema": SCHEMA,
         "passed": all(row.result is not Result.FAIL for row in rows),
+        "captured_requests": None if traffic is None else traffic.requests,
         "checks": [
             {
                 "check": row.check,
@@ -121,8 +123,8 @@ def _side(line: Line) -> Mapping[str, object]:
     return {name: value for name, value in asdict(line).items() if name not in ("check", "passing")}
 
 
-def _screen(rows: tuple[Row, ...], arms: list[str]) -> str:
-    """The table, and below it what to change."""
+def _screen(rows: tuple[Row, ...], arms: list[str], said: str) -> str:
+    """The table, below it what to change, and what was ``said`` of its basis."""
     width, colours = screen()
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), width=width)
     table.add_column("check", no_wrap=True)
@@ -139,5 +141,6 @@ def _screen(rows: tuple[Row, ...], arms: list[str]) -> str:
     changes = [(row, change) for row in rows for change in row.changes]
     for row, change in changes:
         console.print(Text(f"{row.result} {row.check}", style=_STYLES[row.result]), Text(f"→ {change}"))
+    console.print(Text(said))
     assert isinstance(console.file, StringIO)  # noqa: S101 - it was made above
     return "".join(f"{line.rstrip()}\n" for line in console.file.getvalue().splitlines())

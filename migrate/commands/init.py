@@ -49,7 +49,7 @@ def init(
         file.write_text(text, encoding="utf-8")
     except OSError as error:
         raise ConfigError(f"{file} cannot be written: {error.strerror}") from None
-    click.echo(f"wrote {file}; next: migrate shadow --config {file} --percent 10", err=True)
+    click.echo(f"wrote {file}; next: migrate check --config {file}", err=True)
 
 
 def render(**values: str) -> str:

@@ -63,6 +63,21 @@ def uses(bodies: Iterable[bytes]) -> Uses:
     return Uses(requests=len(prompts), features=features, fields=fields, prompts=tuple(prompts))
 
 
+def basis(traffic: Uses | None, *, most: int) -> str:
+    """For which requests the features were checked, in a sentence. ``None``: none were looked for; ``most``: no more are."""
+    if traffic is None:
+        return "Features are checked for no captured request: a check does not wait for a store that is on no disk here."
+    if not traffic.requests:
+        return (
+            "Features are checked for no captured request: the store holds none. With some, by migrate import FILE or migrate "
+            "capture, a check says what they need and the candidate lacks."
+        )
+    if traffic.requests == 1:
+        return "Features are checked for what 1 captured request uses."
+    first = "the first " if traffic.requests >= most else ""
+    return f"Features are checked for what {first}{traffic.requests:,} captured requests use."
+
+
 def _worth_asking(name: str, value: Any) -> bool:
     return name in _SAMPLING and _harmless(value)
 

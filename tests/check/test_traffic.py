@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from migrate.cli import cli
-from migrate.preflight.traffic import uses
+from migrate.preflight.traffic import basis, uses
 from tests.check.checking import Checked, checked
 from tests.check.servers import MODEL, Server, simulated
 
@@ -41,6 +41,7 @@ async def test_a_lack_that_the_traffic_needs_is_a_failure(
     done = await with_traffic(tmp_path, server, TOOLS, TOOLS, {}, monkeypatch=monkeypatch)
     assert done.code == 2 and done.rows["tools"]["result"] == "FAIL"
     assert "2 of 3 captured requests need it" in done.said("tools")
+    assert orjson.loads(done.output)["captured_requests"] == 3
 
 
 async def test_one_that_it_does_not_need_stays_a_difference(
@@ -72,6 +73,41 @@ async def test_fields_of_the_traffic_are_asked_with(tmp_path: Path, monkeypatch:
     assert done.code == 2 and done.rows["field enable_thinking"]["result"] == "FAIL"
     assert "1 of 2 captured requests" in done.said("field enable_thinking")
     assert done.rows["field top_k"]["result"] == "OK" and "field note" not in done.rows
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"), [((), "no captured request: the store holds none"), (({}, {}), "what 2")]
+)
+async def test_the_last_line_says_for_which_requests_features_were_checked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: tuple[dict[str, Any], ...], words: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    if asked:
+        (tmp_path / "log.jsonl").write_bytes(
+            b"\n".join(orjson.dumps(ASK | one | {"seed": n}) for n, one in enumerate(asked))
+        )
+        assert (
+            CliRunner().invoke(cli, ["import", "log.jsonl", "--store", "sqlite:///migrate.db"]).exit_code == 0
+        )
+    async with simulated()(tmp_path) as url:
+        done = await checked(tmp_path, {"kind": "vllm", "url": url}, form="terminal")
+    said = " ".join(done.output.partition("Features are checked for ")[2].split())
+    assert said.startswith(words), done.output
+    assert ("migrate import FILE" in said) is not bool(asked)
+
+
+@pytest.mark.parametrize(
+    ("bodies", "said"),
+    [
+        (None, "for no captured request: a check does not wait"),
+        (0, "for no captured request: the store holds none"),
+        (1, "for what 1 captured request uses."),
+        (4, "for what 4 captured requests use."),
+        (5, "for what the first 5 captured requests use."),
+    ],
+)
+def test_what_features_were_checked_for_in_words(bodies: int | None, said: str) -> None:
+    assert said in basis(None if bodies is None else uses([b"{}"] * bodies), most=5)
 
 
 @given(st.dictionaries(st.text(), st.text() | st.integers() | st.dictionaries(st.text(), st.text())))

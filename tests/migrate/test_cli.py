@@ -56,6 +56,7 @@ def test_init_writes_a_configuration_that_loads_and_never_overwrites(tmp_path: P
     )
     assert done.returncode == 0, done.stderr
     assert load(tmp_path / "migrate.yaml").baseline.url == "http://127.0.0.1:1"
+    assert "next: migrate check --config migrate.yaml" in done.stderr
     again = migrate("init", cwd=tmp_path)
     assert again.returncode == 2 and "--force" in again.stderr and again.stderr.count("\n") == 1
 
