@@ -53,18 +53,21 @@ def report(
     policy cannot be read.
     """
     found = judge_run(store, run, policy=policy, now=now, embed=embed, second=second)
+    changed = _changed(run, found.policy) if policy else ()
+    return document_of(store, run, found, (*notes, *changed, *(second.notes if second else ())))
+
+
+def document_of(store: Store, run: Run, found: JudgedRun, notes: tuple[str, ...] = ()) -> Document:
+    """The document on a run that is judged already."""
     worst = worst_first(
         found.look(worth_a_look(found.seen, found.policy)),
         found.policy,
         slow_first=found.judgement.code in LATENCY_RULES,
     )
-    changed = _changed(run, found.policy) if policy else ()
-    opinions = second.notes if second else ()
-    facts = _facts(run, found, (*notes, *changed, *opinions))
     document = build(
         found.judgement,
         found.seen,
-        facts,
+        _facts(run, found, notes),
         counters=found.counters,
         shown=in_full(store, run, worst),
         readings=store.readings(run.id),

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 
-from migrate.config import Backend, Config
+from migrate.canary.entering import same_backends
+from migrate.config import Config
 from migrate.embedder import DEFAULT_MODEL
 from migrate.report import JudgedRun, Progress, embedder, judge_run, second_opinion, stored_judge
 from migrate.store import Run, Store
-from replay.exchange import JSON, Arm
+from replay.exchange import Arm
 from replay.told import Told
 from reports.judgement import Verdict
 from reports.policy import Policy
@@ -41,7 +42,7 @@ def permitted(
     ``now``: epoch seconds. ``candidate_says``: what the candidate says now that it is; ``None`` where it is not asked, as
     somebody else's server is not.
     """
-    run = next((one for one in reversed(store.runs()) if _same_backends(one, config)), None)
+    run = next((one for one in reversed(store.runs()) if _speaks_of(one, config)), None)
     if run is None:
         problem = (
             "no shadow or replay run has this baseline, this candidate and these models; record one with migrate shadow or "
@@ -60,19 +61,8 @@ def permitted(
     )
 
 
-def _same_backends(run: Run, config: Config) -> bool:
-    if run.kind not in ("shadow", "replay") or config.candidate is None:
-        return False
-    sides = (("baseline", config.baseline), ("candidate", config.candidate))
-    return all(_named(run.config.get(arm)) == _named(_dumped(backend)) for arm, backend in sides)
-
-
-def _named(backend: JSON | None) -> tuple[object, ...] | None:
-    return None if backend is None else tuple(backend.get(key) or None for key in ("url", "model", "models"))
-
-
-def _dumped(backend: Backend) -> JSON:
-    return backend.model_dump(mode="json", by_alias=True)
+def _speaks_of(run: Run, config: Config) -> bool:
+    return run.kind in ("shadow", "replay") and same_backends(run, config)
 
 
 def _judged(store: Store, run: Run, now: float, progress: Progress | None) -> JudgedRun:

@@ -1,4 +1,4 @@
-"""A canary beside a gateway that runs: how it begins or is joined, who looks after it, and how it ends."""
+"""A canary beside a gateway that runs: who looks after it, and how it ends."""
 
 from __future__ import annotations
 
@@ -11,18 +11,15 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from dataclasses import asdict
 from typing import Any
 
-from migrate.canary import shift
 from migrate.canary.gateway import Shifting
 from migrate.canary.link import Link
 from migrate.config import Config
 from migrate.gateway import BROKEN
 from migrate.mirror.adapt import model_names
-from migrate.store import Store, shifts
 from migrate.supervisor import Mirror
 from migrate.tap import Tap
 from migrate.upstream import Upstream, UpstreamFailed
 from replay.backends import BACKENDS
-from replay.exchange import JSON
 
 HEALTH_S = 2.0
 """How long the candidate may take over its health check."""
@@ -45,60 +42,6 @@ def recorded(config: Config) -> Config:
 def gateway_name(config: Config) -> str:
     """Who a gateway is in the audit log: its host and where it listens."""
     return f"gateway {socket.gethostname()} {config.gateway.listen}"
-
-
-def current(store: Store, config: Config) -> shift.Shift | None:
-    """The state of the canary from this baseline to this candidate; ``None`` without one, or where the last one has others."""
-    now = shifts.latest(store)
-    if now is None:
-        return None
-    rows = shifts.log(store, now.canary)
-    begun = next((row.run for row in rows if row.run), None)
-    if begun is None or config.candidate is None:
-        return None
-    if now.phase is shift.Phase.FINISHED and gateway_name(config) not in {row.who for row in rows}:
-        return None  # what was finished is no leave for somebody new
-    before, asked = store.run(begun).config, config.model_dump(mode="json", by_alias=True)
-    return (
-        now if all(_named(before, arm) == _named(asked, arm) for arm in ("baseline", "candidate")) else None
-    )
-
-
-def _named(config: JSON, arm: str) -> list[Any]:
-    backend = config.get(arm) or {}
-    return [backend.get(key) for key in ("url", "model", "models")]
-
-
-def entered(config: Config, *, run: str, why: str) -> shift.Shift:
-    """Begins the canary of a configuration, or joins the one that goes on. Returns its state. Raises StoreError.
-
-    ``run``: where this gateway records. ``why`` it may begin. A gateway that comes back goes on at the share that the store
-    says, or with ``canary.restart: zero`` takes it to 0 for everybody.
-    """
-    section, at, who = config.canary, time.time(), gateway_name(config)
-    with Store.open(config.store.url) as store:
-        now = current(store, config)
-        if now is None:
-            first = shift.started(shifts.new_id(at), section.steps, at=at, who=who, why=why, run=run)
-            shifts.begin(store, first)
-            return first
-        back = any(
-            row.who == who and row.action in ("start", "join") for row in shifts.log(store, now.canary)
-        )
-
-        def joined(state: shift.Shift) -> shift.Shift:
-            if back and section.restart == "zero" and state.share > 0:
-                return shift.set_to(
-                    state,
-                    0.0,
-                    section.steps,
-                    at=at,
-                    who=who,
-                    why="the gateway started again (canary.restart: zero)",
-                )
-            return shift.noted(state, "join", at=at, who=who, why="the gateway started", run=run)
-
-        return shifts.append(store, now.canary, joined)[0]
 
 
 def shifting(config: Config, baseline: Upstream, candidate: Upstream, tap: Tap, halted: Say) -> Shifting:
@@ -126,6 +69,8 @@ async def linked(
 
     ``judged`` says why the last judgement came to nothing, if it did.
     """
+    from migrate.canary.entering import entered  # a database, which no other gateway has a use for
+
     section = config.canary
     state = await asyncio.to_thread(entered, config, run=mirror.run or "", why=why)
     start = {

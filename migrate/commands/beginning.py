@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from migrate.canary import serving
+from migrate.canary.entering import current
 from migrate.canary.permission import Permission, permitted
 from migrate.commands.shadow import executed
 from migrate.commands.signing import reason, signed
@@ -58,7 +59,7 @@ def allowed(config: Config, force: str | None, *, quiet: bool) -> str:
     forced = None if force is None else f"forced by {signed()}: {reason(force, config.redact, '--force')}"
     try:
         with Store.open(config.store.url, create=forced is not None) as store:
-            if (now := serving.current(store, config)) is not None:
+            if (now := current(store, config)) is not None:
                 if forced:
                     click.echo(f"canary {now.canary} goes on and is joined: --force begins nothing", err=True)
                 return ""

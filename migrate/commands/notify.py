@@ -10,7 +10,7 @@ import click
 from migrate.commands.output import printed
 from migrate.config import Config, load
 from migrate.errors import ConfigError, MigrateError
-from migrate.notifying.judged import judged
+from migrate.notifying.judged import document as document_on
 from migrate.notifying.news import news_of
 from migrate.notifying.receivers import Receiver, receivers
 from migrate.notifying.telling import rehearse, tell
@@ -70,7 +70,7 @@ def tell_end(store: Store, config: Config, run: str, people: tuple[Receiver, ...
     if not quiet:
         click.echo("the run is judged, for those whom notify: names", err=True)
     try:
-        tell_all(store, judged(store, config, run), people)
+        tell_all(store, document_on(store, config, store.run(run)), people)
     except MigrateError as error:
         click.echo(f"migrate: nobody was told of the end of the run: {error}", err=True)
 

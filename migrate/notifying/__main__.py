@@ -11,6 +11,7 @@ one line on standard error, and the error's exit code. It judges as ``migrate re
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import sys
 import time
@@ -19,7 +20,8 @@ from pathlib import Path
 import orjson
 
 from migrate.canary.evidence import evidence
-from migrate.canary.shift import Phase, Shift, decided
+from migrate.canary.section import CanarySection
+from migrate.canary.shift import Evidence, Shift, decided
 from migrate.config import Config
 from migrate.errors import MigrateError
 from migrate.notifying.judged import judged
@@ -27,10 +29,13 @@ from migrate.notifying.news import facts_of, news_of
 from migrate.notifying.periodic import SILENT
 from migrate.notifying.receivers import receivers
 from migrate.notifying.telling import tell
-from migrate.report import embedder
+from migrate.report import document_of
 from migrate.store import Store, shifts
 from replay.exchange import JSON
 from reports.render.html import render_html
+
+_PARENT = os.getppid()
+"""The gateway."""
 
 
 def main() -> int:
@@ -39,51 +44,57 @@ def main() -> int:
         signal.signal(number, signal.SIG_IGN)  # the gateway says when to stop
     start = orjson.loads(sys.stdin.buffer.read())
     try:
-        config = Config.model_validate(start["config"])
-        if start.get("canary"):
-            _moved(config, start["run"], start["canary"]["who"])
-        _run(config, start["run"], Path(start["page"]), silent=SILENT in sys.argv[1:])
+        _run(
+            Config.model_validate(start["config"]),
+            start["run"],
+            Path(start["page"]),
+            who=(start.get("canary") or {}).get("who"),
+            silent=SILENT in sys.argv[1:],
+        )
     except MigrateError as error:
         print(f"migrate: {error}", file=sys.stderr)
         return error.exit_code
     return 0
 
 
-def _run(config: Config, run: str, page: Path, *, silent: bool) -> None:
+def _run(config: Config, name: str, page: Path, *, who: str | None, silent: bool) -> None:
+    """``who``: the gateway of a canary; ``None`` for any other run."""
     with Store.open(config.store.url) as store:
-        document = judged(store, config, run)
+        run = store.run(name)
+        state = None if who is None else shifts.latest(store)
+        found, notes = judged(store, config, run)
+        if who is not None and state is not None and run.ended_at is None:
+            _move(store, config.canary, state, evidence(found, run, state, config.canary.steps), who, run.id)
+        document = document_of(store, run, found, notes)
         _put(page, render_html(document))
         _say({"verdict": facts_of(document)})
         if silent:
             return
-        found = receivers(config.notify) if config.notify else ()
-        _say({"told": asyncio.run(tell(store, run, news_of(document), found))})
+        people = receivers(config.notify) if config.notify else ()
+        _say({"told": asyncio.run(tell(store, name, news_of(document), people))})
 
 
-def _moved(config: Config, run: str, who: str) -> None:
-    """What the run says of its canary goes into the store, where every gateway reads it."""
-    section = config.canary
-    with Store.open(config.store.url) as store:
-        state = shifts.latest(store)
-        if state is None or state.phase not in (Phase.SHIFTING, Phase.PAUSED):
-            return
-        embed, _ = embedder(store, config.embeddings.model)
-        at = time.time()
-        seen = evidence(store, store.run(run), state, section.steps, at=at, embed=embed)
+def _move(store: Store, section: CanarySection, state: Shift, seen: Evidence, who: str, run: str) -> None:
+    """What a judgement says of a canary goes into the store, where every gateway reads it.
 
-        def change(now: Shift) -> Shift | None:
-            return decided(
-                now,
-                seen,
-                section.steps,
-                manual=section.manual,
-                cool_down=section.cool_down,
-                at=at,
-                who=who,
-                run=run,
-            )
+    A gateway that has died since is not sent more traffic behind its back: it comes back at the share that it had.
+    """
 
-        shifts.append(store, state.canary, change)
+    def change(now: Shift) -> Shift | None:
+        if os.getppid() != _PARENT:
+            return None
+        return decided(
+            now,
+            seen,
+            section.steps,
+            manual=section.manual,
+            cool_down=section.cool_down,
+            at=time.time(),
+            who=who,
+            run=run,
+        )
+
+    shifts.append(store, state.canary, change)
 
 
 def _put(page: Path, text: str) -> None:

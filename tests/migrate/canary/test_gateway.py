@@ -94,11 +94,24 @@ def body(answer: bytes) -> bytes:
 
 
 async def test_the_candidate_gets_its_own_model_and_key_and_nothing_that_lets_a_client_in() -> None:
+    secret = (
+        b"Cookie: a=letmein",
+        b"X-Amzn-Oidc-Data: letmein",
+        b"X-Goog-IAP-JWT-Assertion: letmein",
+        b"X-Forwarded-Client-Cert: letmein",
+        b"Connection: close",
+    )
+    request = chat(temperature=0.5).replace(b"/completions", b"/completions?key=letmein", 1)
     async with moving(THEIRS, names={"m": "m-fp8"}) as now:
-        assert body(await now.asks(temperature=0.5)) == b"candidate"
+        answer = await once(now.port, request.replace(b"Host:", b"\r\n".join((*secret, b"Host:")), 1))
+        assert body(answer) == b"candidate"
         (asked,) = now.new.requests
     head, _, text = asked.partition(b"\r\n\r\n")
-    assert b"sk-secret" not in head and head.count(b"Authorization: Bearer its-own") == 1
+    assert (
+        b"sk-secret" not in head
+        and b"letmein" not in head
+        and head.count(b"Authorization: Bearer its-own") == 1
+    )
     assert json.loads(text)["model"] == "m-fp8" and json.loads(text)["temperature"] == 0.5
     assert b"Content-Length: %d" % len(text) in head
 
@@ -172,11 +185,12 @@ async def test_before_its_first_byte_a_client_never_sees_that_the_candidate_fail
     )
 
 
-async def test_a_request_that_is_wrong_in_itself_is_no_failure_of_the_candidate() -> None:
-    wrong = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 2\r\n\r\n{}"
+@pytest.mark.parametrize("status", [b"400 Bad Request", b"404 Not Found", b"408 Request Timeout"])
+async def test_a_request_that_is_wrong_in_itself_is_no_failure_of_the_candidate(status: bytes) -> None:
+    wrong = b"HTTP/1.1 %b\r\nContent-Length: 2\r\n\r\n{}" % status
     async with moving(wrong, old=wrong, halt={"in_a_row": 2}) as now:
         for n in range(6):
-            assert (await now.asks(f"conversation {n}")).startswith(b"HTTP/1.1 400")
+            assert (await now.asks(f"conversation {n}")).startswith(b"HTTP/1.1 " + status)
     assert not now.halts and now.gateway.tap.counters["candidate_failed"] == 0
 
 
