@@ -173,3 +173,13 @@ async def test_an_alarm_is_not_waited_for() -> None:
             await asyncio.sleep(0.1)
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_a_judgement_that_does_not_come_is_a_problem_before_it_is_given_up() -> None:
+    judging, _ = periodic(saying({"verdict": GO}, then="import time; time.sleep(60)"), every=0.1)
+    assert judging.problem is None
+    await asyncio.sleep(0.4)
+    assert "the last judgement was" in str(judging.problem)
+    quiet, _ = periodic(saying({"verdict": GO}), every=None)
+    await asyncio.sleep(0.4)
+    assert quiet.problem is None  # nobody waits for one
