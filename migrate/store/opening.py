@@ -74,11 +74,11 @@ def _prepare_file(database: str | None, *, create: bool) -> Path:
         if path.stat().st_size and not _is_store(path):
             raise StoreError(f"store {path} is no store of llm-migrate; nothing was changed in it")
         if not create and not path.stat().st_size:
-            raise StoreError(f"store {path} is empty; record a run with migrate shadow")
+            raise StoreError(f"store {path} is empty; fill it with migrate import, capture or shadow")
         return path
     if not create:
         raise StoreError(
-            f"store {path} does not exist; record a run with migrate shadow, or name another with --store"
+            f"store {path} does not exist; fill one with migrate import, capture or shadow, or name another with --store"
         )
     try:
         os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))

@@ -135,7 +135,9 @@ class Store:
             if one.id == run:
                 return one
         if not found:
-            raise StoreError(f"store {shown_name(self.url)} holds no run yet; record one with migrate shadow")
+            raise StoreError(
+                f"store {shown_name(self.url)} holds no run yet; fill it with migrate import, capture or shadow"
+            )
         close = difflib.get_close_matches(run or "", [one.id for one in found], n=1, cutoff=0.3)
         hint = f"; did you mean {close[0]}?" if close else ""
         raise StoreError(

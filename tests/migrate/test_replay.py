@@ -427,8 +427,14 @@ async def test_wrong_use_is_one_line_and_nothing_is_sent(name: str, tmp_path: Pa
     assert status(tmp_path) == "ended" and len(stored(tmp_path)) == 1
 
 
-async def test_a_store_without_captures_says_where_to_get_some(tmp_path: Path) -> None:
+@pytest.mark.parametrize("store", ["missing", "empty", "no run", "no request"])
+async def test_a_store_without_captures_says_where_to_get_some(store: str, tmp_path: Path) -> None:
     (tmp_path / "migrate.yaml").write_text("baseline: {kind: vllm, url: 'http://127.0.0.1:1'}\n")
-    (tmp_path / "log.jsonl").write_text(json.dumps(question("a")) + "\n")
+    if store == "empty":
+        (tmp_path / "migrate.db").touch()
+    elif store != "missing":
+        with Store.open(f"sqlite:///{tmp_path}/migrate.db", create=True) as opened:
+            if store == "no request":
+                opened.begin_run(kind="shadow", config={}, policy={}, seed=1, at=1.0)
     code, err = await migrate(tmp_path, "replay")
-    assert code == 2 and "migrate" in err
+    assert code == 2 and "with migrate import, capture or shadow" in err and err.count("\n") == 1, err

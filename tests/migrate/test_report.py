@@ -244,8 +244,14 @@ def test_a_single_format_goes_to_standard_output(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--store", "sqlite:///none.db"), "record a run with migrate shadow"),
-        (("--store", "sqlite:///empty.db"), "holds no run yet; record one with migrate shadow"),
+        (
+            ("--store", "sqlite:///none.db"),
+            "none.db does not exist; fill one with migrate import, capture or",
+        ),
+        (
+            ("--store", "sqlite:///empty.db"),
+            "holds no run yet; fill it with migrate import, capture or shadow",
+        ),
         (("--store", "sqlite:///m.db", "--run", "20231114-2213"), "did you mean 20231114-221320-"),
         (("--store", "nonsense"), "is no database URL"),
         (("--store", "sqlite:///text.db"), "is no store of llm-migrate"),
